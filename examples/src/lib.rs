@@ -1,0 +1,1 @@
+//! Programs that show candle-profiler at work; see `src/bin`.

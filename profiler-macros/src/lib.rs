@@ -1,0 +1,1 @@
+//! The attributes of candle-profiler; use them through the `candle-profiler` crate.

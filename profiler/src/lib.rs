@@ -1,0 +1,1 @@
+//! Profiling of candle programs by attributes.
