@@ -1,0 +1,74 @@
+//! The records that are not a plain open or close. They take the same stream, boxed, in the order they happened.
+
+use std::sync::Arc;
+
+use super::detached::SpanCell;
+use super::site::SpanSource;
+use crate::trace::{DeviceMemoryEvent, GradientEvent, TensorEvent, TensorStatsEvent};
+
+/// A rare record of a thread's stream.
+pub(crate) enum Cold {
+    /// A span begins, with a name of its own or as the measured one.
+    Open {
+        source: SpanSource,
+        measured: Option<MeasuredStart>,
+    },
+    /// The innermost frame ends: while its thread unwinds, or because a span below it did (`cut`).
+    Close { cut: bool, panicked: bool },
+    /// The frame `below` levels under the innermost one has given out a handle.
+    Given { below: u64, cell: Arc<SpanCell> },
+    /// What follows happens inside `cell`'s span (`None`: the root), which this thread's stack does not hold.
+    Enter { cell: Option<Arc<SpanCell>> },
+    /// A detached span begins; its parent is decided when it ends.
+    OpenDetached(Arc<SpanCell>),
+    /// A detached span ended.
+    CloseDetached(DetachedEnd),
+    /// A panic began on this thread. Spans that open from here on did not cause it.
+    Panic,
+    /// Something was observed.
+    Evidence {
+        owner: Owner,
+        evidence: Evidence,
+        /// Clock ticks that observing took; they are taken off the enclosing spans.
+        cost: u64,
+    },
+    /// The caller waited for the writer.
+    Waited { ticks: u64 },
+}
+
+/// What only the measured span's start says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MeasuredStart {
+    pub(crate) since_previous_ns: Option<u64>,
+}
+
+/// How a detached span ended.
+pub(crate) struct DetachedEnd {
+    pub(crate) cell: Arc<SpanCell>,
+    pub(crate) end: u64,
+    /// The nearest ancestor that was still open; `None` is the root.
+    pub(crate) parent: Option<Arc<SpanCell>>,
+    pub(crate) cut: bool,
+    pub(crate) panicked: bool,
+    pub(crate) cancelled: bool,
+    /// Ticks inside polls, and their number, where the span is a future's.
+    pub(crate) polled: Option<(u64, u64)>,
+}
+
+/// Whose evidence it is.
+pub(crate) enum Owner {
+    /// The innermost open span.
+    Innermost,
+    /// The span that ended last on this level.
+    LastEnded,
+    /// A detached span, open or not.
+    Cell(Arc<SpanCell>),
+}
+
+/// What can be observed. The writer fills in the span's id.
+pub(crate) enum Evidence {
+    Statistics(Box<TensorStatsEvent>),
+    Tensor(Box<TensorEvent>),
+    Gradient(Box<GradientEvent>),
+    DeviceMemory(Box<DeviceMemoryEvent>),
+}

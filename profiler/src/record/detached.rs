@@ -1,0 +1,133 @@
+//! Spans that other threads and futures refer to: a shared cell that says whether the span is still open.
+//!
+//! A child elsewhere may outlive its parent. Which span is its parent is therefore decided when the child ends, under
+//! the lock that the parent needs to end: either the child's end is read before the parent's, or the parent is closed
+//! and the next ancestor is asked. A plain flag without the lock can be read just before the parent ends.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::site::SpanSource;
+use super::stream::clock;
+
+/// A span that others refer to.
+pub(crate) struct SpanCell {
+    /// `None`: the root.
+    pub(crate) parent: Option<Arc<SpanCell>>,
+    /// `None` where the span's start is an ordinary record of its thread's stream.
+    pub(crate) source: Option<SpanSource>,
+    /// The start of a detached span.
+    pub(crate) start: u64,
+    /// The number in the trace, once the writer has given one; 0 before.
+    id: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    /// The latest end of a child on another thread: this span must not end before it.
+    latest_child: u64,
+}
+
+impl SpanCell {
+    /// A cell for a span that is open on this thread's stack.
+    pub(crate) fn of_open(parent: Option<Arc<SpanCell>>) -> Arc<Self> {
+        Arc::new(Self {
+            parent,
+            source: None,
+            start: 0,
+            id: AtomicU64::new(0),
+            state: Mutex::default(),
+        })
+    }
+
+    /// A detached span that begins now, not before its parent does.
+    pub(crate) fn begin(parent: Option<Arc<SpanCell>>, source: SpanSource) -> Arc<Self> {
+        let floor = parent.as_ref().map_or(0, |parent| parent.start);
+        Arc::new(Self {
+            parent,
+            source: Some(source),
+            start: clock().raw().max(floor),
+            id: AtomicU64::new(0),
+            state: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn id(&self) -> Option<u64> {
+        match self.id.load(Ordering::Relaxed) {
+            0 => None,
+            id => Some(id),
+        }
+    }
+
+    /// Only the writer numbers spans.
+    pub(crate) fn set_id(&self, id: u64) {
+        self.id.store(id, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends a span of this thread's stack that has given out handles, at `now` or where a child ended later; gives
+    /// the end.
+    pub(crate) fn close_in_place(&self, now: u64) -> u64 {
+        let mut state = self.lock();
+        state.closed = true;
+        now.max(clock().raw()).max(state.latest_child)
+    }
+
+    /// Ends a detached span, not before `floor`: its end, and the nearest ancestor that is still open (`None`: the
+    /// root). `None` if it had ended before.
+    pub(crate) fn close(&self, floor: u64) -> Option<(u64, Option<Arc<SpanCell>>)> {
+        let mut own = self.lock();
+        if own.closed {
+            return None;
+        }
+        own.closed = true;
+        let floor = floor.max(own.latest_child).max(self.start);
+        // Locks are taken from child to parent only, so two threads cannot wait for each other.
+        let mut ancestor = self.parent.clone();
+        while let Some(candidate) = ancestor {
+            let mut state = candidate.lock();
+            if !state.closed {
+                let end = clock().raw().max(floor);
+                state.latest_child = state.latest_child.max(end);
+                drop(state);
+                return Some((end, Some(candidate)));
+            }
+            drop(state);
+            ancestor = candidate.parent.clone();
+        }
+        Some((clock().raw().max(floor), None))
+    }
+
+    /// The span does not end before this reading, taken on whatever thread.
+    pub(crate) fn at_least(&self, reading: u64) {
+        let mut state = self.lock();
+        state.latest_child = state.latest_child.max(reading);
+    }
+
+    /// The nearest of this span and its ancestors that is still open; `None`: the root.
+    pub(crate) fn nearest_open(self: &Arc<Self>) -> Option<Arc<SpanCell>> {
+        let mut candidate = Some(Arc::clone(self));
+        while let Some(cell) = candidate {
+            if !cell.lock().closed {
+                return Some(cell);
+            }
+            candidate = cell.parent.clone();
+        }
+        None
+    }
+}
+
+impl Drop for SpanCell {
+    /// A chain can be as long as the stack was deep: it is taken apart here, one by one, not by recursion.
+    fn drop(&mut self) {
+        let mut next = self.parent.take();
+        while let Some(mut cell) = next.and_then(Arc::into_inner) {
+            next = cell.parent.take();
+        }
+    }
+}

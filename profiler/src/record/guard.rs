@@ -1,0 +1,143 @@
+//! The guard of a span, and where the evidence about a returned value belongs.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::cold::{Evidence, Owner};
+use super::detached::SpanCell;
+use super::recorder::{self, Recorder};
+use super::session::Session;
+use super::site::{CallSite, SpanSource};
+use crate::capture::Capture;
+
+/// An open span on this thread; it ends when the guard is dropped.
+///
+/// Nothing happens where no capture is open. Guards may be dropped in any order: ending a span ends what is open
+/// above it on its thread, and the guards of those do nothing later.
+#[must_use = "the span ends when this is dropped"]
+pub struct Span {
+    recorder: Option<&'static Recorder>,
+    token: u64,
+    /// A span belongs to its thread's stack.
+    thread: PhantomData<*const ()>,
+}
+
+impl Span {
+    #[inline(always)]
+    pub(crate) fn enter(site: &'static CallSite) -> Self {
+        match recorder::current() {
+            None => Self::none(),
+            Some(recorder) => Self::on(recorder, recorder.open(site)),
+        }
+    }
+
+    /// Opens a span whose name is built only now that it is known to be needed.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn enter_as(recorder: &'static Recorder, source: SpanSource) -> Self {
+        Self::on(recorder, recorder.open_cold(source, None))
+    }
+
+    #[inline(always)]
+    pub(crate) fn none() -> Self {
+        Self {
+            recorder: None,
+            token: 0,
+            thread: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn on(recorder: &'static Recorder, token: u64) -> Self {
+        Self {
+            recorder: Some(recorder),
+            token,
+            thread: PhantomData,
+        }
+    }
+
+    /// Ends the span now. What is recorded `at` the result belongs to it.
+    #[inline(always)]
+    pub fn end(self) -> Ended {
+        match self.recorder {
+            None => Ended::here(),
+            Some(_) => Ended(Place::LastEnded),
+        }
+    }
+}
+
+impl Drop for Span {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(recorder) = self.recorder {
+            recorder.close(self.token);
+        }
+    }
+}
+
+/// Where evidence belongs: to the innermost open span, or to one that has just ended.
+pub struct Ended(pub(crate) Place);
+
+/// See [`Ended`].
+pub(crate) enum Place {
+    /// The innermost open span.
+    Here,
+    /// The span that ended last on this level of the stack.
+    LastEnded,
+    /// A future's span, whether this thread takes part in its capture now or not.
+    Future(Arc<Session>, Arc<SpanCell>),
+    /// The measured span of a capture that is still open, and its end.
+    Capture(Box<Capture>),
+}
+
+impl Ended {
+    /// No span of this call has ended: evidence belongs to the innermost open span.
+    #[inline(always)]
+    pub const fn here() -> Self {
+        Self(Place::Here)
+    }
+
+    /// Closes the capture that the call opened, if it did. `failure` says why the call failed, and is asked only then.
+    #[inline(always)]
+    pub fn finish(self, failure: impl FnOnce() -> Option<String>) {
+        if let Place::Capture(capture) = self.0 {
+            capture.finish(failure());
+        }
+    }
+
+    /// Records `evidence`, made only where a capture is open.
+    pub(crate) fn record(&self, make: impl FnOnce(&mut dyn FnMut(Evidence))) {
+        match &self.0 {
+            Place::Here => {
+                if let Some(recorder) = recorder::current() {
+                    observe(recorder, || Owner::Innermost, make);
+                }
+            }
+            Place::LastEnded => {
+                if let Some(recorder) = recorder::current() {
+                    observe(recorder, || Owner::LastEnded, make);
+                }
+            }
+            Place::Future(session, cell) => {
+                let recorder = session.attach();
+                observe(recorder, || Owner::Cell(Arc::clone(cell)), make);
+                recorder.leave();
+            }
+            Place::Capture(capture) => capture.record(make),
+        }
+    }
+}
+
+/// Runs `make` and books what it observes, and the time that takes.
+pub(crate) fn observe(
+    recorder: &'static Recorder,
+    owner: impl Fn() -> Owner,
+    make: impl FnOnce(&mut dyn FnMut(Evidence)),
+) {
+    let mut since = super::clock().raw();
+    make(&mut |evidence| {
+        let now = super::clock().raw();
+        recorder.observe(owner(), evidence, now.saturating_sub(since));
+        since = super::clock().raw();
+    });
+}

@@ -1,0 +1,29 @@
+//! The hot side: clock, call sites, the recorder of a thread, guards, detached spans and futures; and the writer.
+
+mod cold;
+mod detached;
+mod future;
+mod guard;
+mod handle;
+mod lane;
+mod output;
+mod recorder;
+mod replay;
+mod session;
+mod site;
+mod stream;
+mod writer;
+
+pub(crate) use cold::{Evidence, MeasuredStart, Owner};
+pub use future::{AsyncSpan, Instrumented, instrument};
+pub(crate) use future::FutureSpan;
+pub use guard::{Ended, Span};
+pub(crate) use guard::Place;
+pub use handle::{Entered, Handle, current};
+pub(crate) use output::{Closing, Ending, Output};
+pub(crate) use recorder::{Recorder, current as recorder};
+pub(crate) use session::{End, Finished, Session};
+pub use site::{CallSite, MeasureSite, Name, RecordSite};
+pub(crate) use site::SpanSource;
+pub(crate) use stream::{clock, prepare};
+pub(crate) use writer::{forget as forget_writer, late, open as open_output};

@@ -1,0 +1,149 @@
+//! A capture as the writer sees it: its streams, its file, and what is done with the file at the end.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::replay::{Reading, Replay};
+use super::session::{End, Finished, Session, Ticket};
+use super::writer;
+use crate::trace::TraceRunMeta;
+use crate::view::Digest;
+
+/// The buffer is written when it has grown to this.
+const BATCH: usize = 256 * 1024;
+
+/// A capture that is being written.
+pub(crate) struct Output {
+    session: Arc<Session>,
+    file: File,
+    /// The first error of the file; nothing is written after it.
+    broken: Option<String>,
+    lanes: Vec<Reading>,
+    replay: Replay,
+    ending: Ending,
+}
+
+/// What happens to the file once all is written: it gets its name, or not, and the person is told.
+pub(crate) type Ending = Box<dyn FnOnce(Closing) -> Finished + Send>;
+
+/// A capture whose last line is written.
+pub(crate) struct Closing {
+    /// The first error of the file.
+    pub(crate) broken: Option<String>,
+    pub(crate) inner: u64,
+    pub(crate) failed: bool,
+    pub(crate) digest: Digest,
+}
+
+impl Output {
+    pub(crate) fn new(
+        session: Arc<Session>,
+        file: File,
+        meta: &TraceRunMeta,
+        digest: Digest,
+        ending: Ending,
+    ) -> Self {
+        let replay = Replay::new(session.origin, meta, digest);
+        Self {
+            session,
+            file,
+            broken: None,
+            lanes: Vec::new(),
+            replay,
+            ending,
+        }
+    }
+
+    pub(super) fn is_of(&self, session: &Arc<Session>) -> bool {
+        Arc::ptr_eq(&self.session, session)
+    }
+
+    pub(super) fn session(&self) -> Arc<Session> {
+        Arc::clone(&self.session)
+    }
+
+    /// Reads what the threads have recorded and writes it.
+    pub(super) fn drain(&mut self) {
+        self.read(None);
+        self.lanes.retain(|lane| !lane.is_over());
+        self.write();
+    }
+
+    /// Reads all streams up to `until`, as often as one of them waits for what another says.
+    fn read(&mut self, until: Option<u64>) {
+        loop {
+            let arrivals = self.session.take_arrivals();
+            self.lanes.extend(arrivals.into_iter().map(Reading::new));
+            let mut moved = false;
+            let mut waiting = false;
+            for index in 0..self.lanes.len() {
+                let lane = &mut self.lanes[index];
+                while let Some(progress) = lane.read(&mut self.replay, until) {
+                    moved |= progress.moved;
+                    waiting |= progress.waits;
+                    if !progress.more {
+                        break;
+                    }
+                    write_batch(&mut self.file, &mut self.broken, &mut self.replay);
+                }
+            }
+            if !waiting || !moved {
+                return;
+            }
+        }
+    }
+
+    fn write(&mut self) {
+        write_buffer(&mut self.file, &mut self.broken, self.replay.lines());
+    }
+
+    /// Ends the trace at the reading `at`.
+    pub(super) fn finish(mut self, at: u64, end: End) -> Finished {
+        self.read(Some(at));
+        let mut tickets: Vec<Arc<Ticket>> = Vec::new();
+        for lane in &mut self.lanes {
+            lane.end_open(&mut self.replay, at);
+            tickets.push(lane.ticket());
+        }
+        self.session.close_lanes(&mut tickets);
+        let failed = matches!(end, End::Failed(_));
+        self.replay.end(at, &end);
+        self.write();
+        if self.broken.is_none() {
+            self.broken = self.file.flush().err().map(|error| error.to_string());
+        }
+        drop(self.file);
+        (self.ending)(Closing {
+            broken: self.broken,
+            inner: self.replay.inner(),
+            failed,
+            digest: self.replay.into_digest(),
+        })
+    }
+}
+
+fn write_batch(file: &mut File, broken: &mut Option<String>, replay: &mut Replay) {
+    if replay.lines().len() >= BATCH {
+        write_buffer(file, broken, replay.lines());
+    }
+}
+
+/// Writes and empties the buffer. After the first error lines are dropped: a gap would make the trace a lie.
+fn write_buffer(file: &mut File, broken: &mut Option<String>, lines: &mut Vec<u8>) {
+    if !lines.is_empty() && broken.is_none() {
+        match file.write_all(lines) {
+            Ok(()) => writer::count_progress(),
+            Err(error) => *broken = Some(error.to_string()),
+        }
+    }
+    lines.clear();
+}
+
+impl Ticket {
+    /// Whether the thread has left, asked before its stream is read for the last time.
+    pub(super) fn has_left(&self) -> bool {
+        self.left.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,637 @@
+//! Turns the streams of a capture into the lines of a trace: each thread's stack is played again, spans get their
+//! numbers, and what happened at one place is added up for the summary.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::cold::{Cold, DetachedEnd, Evidence, MeasuredStart, Owner};
+use super::detached::SpanCell;
+use super::session::{End, Thread, Ticket};
+use super::site::{CallSite, SpanSource};
+use super::stream::{Word, clock};
+use crate::phase::ExecutionStep;
+use crate::trace::span_lines::{EndLine, StartLine, quoted};
+use crate::trace::{RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta};
+use crate::view::{Digest, Row, SpanFlags};
+
+/// The root span's number.
+const ROOT: u64 = 1;
+
+/// Records read before the buffer is looked at again.
+const STRIDE: usize = 1024;
+
+/// The lines of one capture, and what is known of it so far.
+pub(super) struct Replay {
+    origin: u64,
+    lines: Vec<u8>,
+    last_id: u64,
+    next_gradient: u64,
+    sites: HashMap<usize, Site>,
+    named_threads: HashSet<u64>,
+    open_detached: BTreeMap<u64, Arc<SpanCell>>,
+    digest: Digest,
+    /// Spans and records besides the root and the measured span.
+    inner: u64,
+    late: u64,
+    waited: u64,
+    root_overhead: u64,
+}
+
+/// A call site's texts, escaped once.
+struct Site {
+    name: Box<[u8]>,
+    file: Box<[u8]>,
+    line: u32,
+    /// Its row of the summary, where its spans all have the same name.
+    row: Option<Row>,
+    seen: bool,
+}
+
+/// One stream being read.
+pub(super) struct Reading {
+    ticket: Arc<Ticket>,
+    stack: Vec<Frame>,
+    /// The span that ended last directly under the stack's bottom.
+    last_ended: u64,
+    /// A record that needs to know what another stream has not said yet.
+    waiting: Option<(u64, Word)>,
+    /// The latest reading: what comes later in the stream is not earlier in time.
+    latest: u64,
+    opened: u64,
+    panic_at: Option<u64>,
+    over: bool,
+}
+
+/// What a turn of reading came to.
+pub(super) struct Progress {
+    pub(super) moved: bool,
+    pub(super) waits: bool,
+    pub(super) more: bool,
+}
+
+/// A level of a thread's stack.
+struct Frame {
+    id: u64,
+    start_ns: u64,
+    children_ns: u64,
+    overhead_ns: u64,
+    last_ended: u64,
+    /// The how-manieth span of its stream this is.
+    ordinal: u64,
+    what: What,
+}
+
+enum What {
+    Span { row: Row, measured: bool },
+    /// Not a span of this stack: another's span inside which it runs.
+    Entered,
+}
+
+/// A record that cannot be read before another stream has been.
+struct Waits(Word);
+
+impl Reading {
+    pub(super) fn new(ticket: Arc<Ticket>) -> Self {
+        Self {
+            ticket,
+            stack: Vec::new(),
+            last_ended: ROOT,
+            waiting: None,
+            latest: 0,
+            opened: 0,
+            panic_at: None,
+            over: false,
+        }
+    }
+
+    pub(super) fn ticket(&self) -> Arc<Ticket> {
+        Arc::clone(&self.ticket)
+    }
+
+    /// The thread has left and all it recorded has been read.
+    pub(super) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Reads a stretch of the stream; `None`: the stream is over.
+    pub(super) fn read(&mut self, replay: &mut Replay, until: Option<u64>) -> Option<Progress> {
+        if self.over {
+            return None;
+        }
+        let left = self.ticket.has_left();
+        let recorder = self.ticket.recorder;
+        let mut moved = false;
+        if let Some((ticks, word)) = self.waiting.take() {
+            if let Err(Waits(word)) = self.replay(replay, ticks, word, until) {
+                self.waiting = Some((ticks, word));
+                return Some(Progress {
+                    moved,
+                    waits: true,
+                    more: false,
+                });
+            }
+            moved = true;
+        }
+        let mut consumer = recorder.consumer();
+        let reader = consumer.as_mut()?;
+        let published = recorder.cursor.load(Ordering::Acquire);
+        for _ in 0..STRIDE {
+            let Some((ticks, word)) = reader.take(published) else {
+                recorder
+                    .consumed
+                    .store(reader.position(), Ordering::Release);
+                drop(consumer);
+                // At the end of a capture its streams are given back all at once.
+                if left && until.is_none() {
+                    self.end_left(replay);
+                    recorder.recycle(&mut |_| {});
+                    self.over = true;
+                }
+                return Some(Progress {
+                    moved,
+                    waits: false,
+                    more: false,
+                });
+            };
+            moved = true;
+            if let Err(Waits(word)) = self.replay(replay, ticks, word, until) {
+                self.waiting = Some((ticks, word));
+                break;
+            }
+        }
+        recorder
+            .consumed
+            .store(reader.position(), Ordering::Release);
+        let waits = self.waiting.is_some();
+        Some(Progress {
+            moved,
+            waits,
+            more: !waits,
+        })
+    }
+
+    fn replay(
+        &mut self,
+        replay: &mut Replay,
+        ticks: u64,
+        word: Word,
+        until: Option<u64>,
+    ) -> Result<(), Waits> {
+        if until.is_some_and(|until| ticks > until) {
+            replay.late += 1;
+            return Ok(());
+        }
+        self.latest = self.latest.max(ticks);
+        let now = replay.ns(self.latest);
+        match word {
+            Word::Open(site) => self.open(replay, now, &SpanSource::Site(site), None),
+            Word::Close => self.close(replay, now, SpanFlags::default()),
+            Word::Link(_) => {}
+            Word::Cold(cold) => return self.cold(replay, ticks, now, cold),
+        }
+        Ok(())
+    }
+
+    fn cold(
+        &mut self,
+        replay: &mut Replay,
+        ticks: u64,
+        now: u64,
+        cold: Box<Cold>,
+    ) -> Result<(), Waits> {
+        let needed = match &*cold {
+            Cold::Enter { cell: Some(cell) } | Cold::Evidence { owner: Owner::Cell(cell), .. } => {
+                Some(cell)
+            }
+            Cold::CloseDetached(end) if end.cell.id().is_none() => Some(&end.cell),
+            Cold::CloseDetached(end) => end.parent.as_ref(),
+            _ => None,
+        };
+        if needed.is_some_and(|cell| cell.id().is_none()) {
+            return Err(Waits(Word::Cold(cold)));
+        }
+        match *cold {
+            Cold::Open { source, measured } => self.open(replay, now, &source, measured),
+            Cold::Close { cut, panicked } => {
+                let flags = SpanFlags {
+                    cut,
+                    panicked: panicked && self.panic_passed(),
+                    ..SpanFlags::default()
+                };
+                self.close(replay, now, flags);
+            }
+            Cold::Given { below, cell } => {
+                let below = usize::try_from(below).unwrap_or(usize::MAX);
+                let frame = self.stack.iter().rev().nth(below);
+                cell.set_id(frame.map_or(ROOT, |frame| frame.id));
+            }
+            Cold::Enter { cell } => {
+                self.opened += 1;
+                let id = cell.and_then(|cell| cell.id()).unwrap_or(ROOT);
+                self.stack.push(Frame {
+                    id,
+                    start_ns: now,
+                    children_ns: 0,
+                    overhead_ns: 0,
+                    last_ended: id,
+                    ordinal: self.opened,
+                    what: What::Entered,
+                });
+            }
+            Cold::OpenDetached(cell) => {
+                let id = replay.next_id();
+                cell.set_id(id);
+                replay.inner += 1;
+                replay.open_detached.insert(id, cell);
+            }
+            Cold::CloseDetached(end) => {
+                let id = end.cell.id().unwrap_or(ROOT);
+                if replay.close_detached(&end, self.ticket.thread.as_ref()) {
+                    *self.last_ended_mut() = id;
+                }
+            }
+            Cold::Panic => self.panic_at = Some(self.opened),
+            Cold::Evidence {
+                owner,
+                evidence,
+                cost,
+            } => {
+                let id = match owner {
+                    Owner::Innermost => self.stack.last().map_or(ROOT, |frame| frame.id),
+                    Owner::LastEnded => *self.last_ended_mut(),
+                    Owner::Cell(cell) => cell.id().unwrap_or(ROOT),
+                };
+                replay.evidence(id, evidence);
+                let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(cost));
+                self.overhead(replay, cost);
+            }
+            Cold::Waited { ticks: waited } => {
+                let waited = replay.ns(ticks) - replay.ns(ticks.saturating_sub(waited));
+                replay.waited += waited;
+                self.overhead(replay, waited);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the panic that unwinds came from inside the innermost span, not from before it.
+    fn panic_passed(&self) -> bool {
+        let opened = self.stack.last().map_or(0, |frame| frame.ordinal);
+        self.panic_at.is_none_or(|at| opened <= at)
+    }
+
+    fn last_ended_mut(&mut self) -> &mut u64 {
+        match self.stack.last_mut() {
+            Some(frame) => &mut frame.last_ended,
+            None => &mut self.last_ended,
+        }
+    }
+
+    fn overhead(&mut self, replay: &mut Replay, cost: u64) {
+        match self.stack.last_mut() {
+            Some(frame) => frame.overhead_ns += cost,
+            None => replay.root_overhead += cost,
+        }
+    }
+
+    fn open(
+        &mut self,
+        replay: &mut Replay,
+        now: u64,
+        source: &SpanSource,
+        measured: Option<MeasuredStart>,
+    ) {
+        self.opened += 1;
+        let parent = self.stack.last().map_or(ROOT, |frame| frame.id);
+        let id = replay.next_id();
+        let row = replay.start_line(
+            id,
+            Some(parent),
+            now,
+            source,
+            measured,
+            self.ticket.thread.as_ref(),
+        );
+        if measured.is_none() {
+            replay.inner += 1;
+        }
+        self.stack.push(Frame {
+            id,
+            start_ns: now,
+            children_ns: 0,
+            overhead_ns: 0,
+            last_ended: id,
+            ordinal: self.opened,
+            what: What::Span {
+                row,
+                measured: measured.is_some(),
+            },
+        });
+    }
+
+    /// Ends the innermost level.
+    fn close(&mut self, replay: &mut Replay, now: u64, flags: SpanFlags) {
+        let Some(frame) = self.stack.pop() else {
+            return;
+        };
+        let What::Span { row, measured } = frame.what else {
+            // What the profiler took inside an entered span is that span's, which another stream ends.
+            return;
+        };
+        let duration = now.saturating_sub(frame.start_ns);
+        let overhead = frame.overhead_ns;
+        EndLine {
+            id: frame.id,
+            duration_ns: duration,
+            overhead_ns: (overhead > 0).then_some(overhead),
+            cut: flags.cut,
+            cancelled: flags.cancelled,
+            panicked: flags.panicked,
+            open_at_end: flags.open_at_end,
+            ..EndLine::default()
+        }
+        .write(&mut replay.lines);
+        replay
+            .digest
+            .span(row, duration, frame.children_ns, overhead, measured, flags);
+        *self.last_ended_mut() = frame.id;
+        match self.stack.last_mut() {
+            Some(parent) => {
+                parent.children_ns += duration;
+                parent.overhead_ns += overhead;
+            }
+            None => replay.root_overhead += overhead,
+        }
+    }
+
+    /// The thread left with spans open: they end where it was heard of last.
+    fn end_left(&mut self, replay: &mut Replay) {
+        let now = replay.ns(self.latest);
+        while !self.stack.is_empty() {
+            let flags = SpanFlags {
+                cut: true,
+                ..SpanFlags::default()
+            };
+            self.close(replay, now, flags);
+        }
+    }
+
+    /// The capture ends: so does what this thread has open.
+    pub(super) fn end_open(&mut self, replay: &mut Replay, at: u64) {
+        let now = replay.ns(at);
+        while !self.stack.is_empty() {
+            let flags = SpanFlags {
+                open_at_end: true,
+                ..SpanFlags::default()
+            };
+            self.close(replay, now, flags);
+        }
+    }
+}
+
+impl Replay {
+    pub(super) fn new(origin: u64, meta: &TraceRunMeta, digest: Digest) -> Self {
+        let mut replay = Self {
+            origin,
+            lines: Vec::new(),
+            last_id: ROOT,
+            next_gradient: 0,
+            sites: HashMap::new(),
+            named_threads: HashSet::new(),
+            open_detached: BTreeMap::new(),
+            digest,
+            inner: 0,
+            late: 0,
+            waited: 0,
+            root_overhead: 0,
+        };
+        replay.line(&TraceEvent::meta(meta.clone()));
+        StartLine {
+            id: ROOT,
+            parent: None,
+            name: &quoted(&meta.entrypoint),
+            start_ns: 0,
+            kind: SpanKind::Function,
+            measured: false,
+            step: None,
+            place: None,
+            thread: None,
+            thread_name: None,
+            since_previous_ns: None,
+        }
+        .write(&mut replay.lines);
+        replay
+    }
+
+    pub(super) fn lines(&mut self) -> &mut Vec<u8> {
+        &mut self.lines
+    }
+
+    pub(super) fn inner(&self) -> u64 {
+        self.inner
+    }
+
+    pub(super) fn into_digest(self) -> Digest {
+        self.digest
+    }
+
+    /// Each reading is converted by itself by one function that never falls, so what was in order stays so.
+    fn ns(&self, ticks: u64) -> u64 {
+        clock().delta_as_nanos(self.origin, ticks.max(self.origin))
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    fn line(&mut self, event: &TraceEvent) {
+        let before = self.lines.len();
+        // Our events hold finite numbers and text only; a line that cannot be written is left out whole.
+        match serde_json::to_writer(&mut self.lines, event) {
+            Ok(()) => self.lines.push(b'\n'),
+            Err(_) => self.lines.truncate(before),
+        }
+    }
+
+    /// Writes a span's first line; gives its row of the summary.
+    fn start_line(
+        &mut self,
+        id: u64,
+        parent: Option<u64>,
+        start_ns: u64,
+        source: &SpanSource,
+        measured: Option<MeasuredStart>,
+        thread: Option<&Thread>,
+    ) -> Row {
+        let (key, fixed) = match source {
+            SpanSource::Site(site) => (std::ptr::from_ref::<CallSite>(site).addr(), true),
+            SpanSource::Named(site, _) => (std::ptr::from_ref::<CallSite>(site).addr(), false),
+            SpanSource::Free { location, .. } => (std::ptr::from_ref(*location).addr(), false),
+        };
+        let (kind, step) = (source.kind(), source.step());
+        let site = self.sites.entry(key).or_insert_with(|| {
+            let (file, line) = source.place();
+            let name = source.name();
+            Site {
+                name: quoted(&name).into(),
+                file: quoted(file).into(),
+                line,
+                row: fixed.then(|| self.digest.row(&name, file, line, kind, step)),
+                seen: false,
+            }
+        });
+        let (row, own_name) = match site.row {
+            Some(row) => (row, None),
+            None => {
+                let name = source.name();
+                let (file, line) = source.place();
+                let row = self.digest.row(&name, file, line, kind, step);
+                (row, Some(quoted(&name)))
+            }
+        };
+        let thread_name = thread
+            .filter(|thread| self.named_threads.insert(thread.number))
+            .and_then(|thread| thread.name.as_deref())
+            .map(quoted);
+        let since_previous_ns = measured.and_then(|measured| measured.since_previous_ns);
+        StartLine {
+            id,
+            parent,
+            name: own_name.as_deref().unwrap_or(&site.name),
+            start_ns,
+            kind,
+            measured: measured.is_some(),
+            step,
+            place: (!site.seen).then_some((&site.file, site.line)),
+            thread: thread.map(|thread| thread.number),
+            thread_name: thread_name.as_deref(),
+            since_previous_ns,
+        }
+        .write(&mut self.lines);
+        site.seen = true;
+        row
+    }
+
+    /// Writes both lines of a detached span, whose parent is known only now. `false`: they had been written.
+    fn close_detached(&mut self, end: &DetachedEnd, thread: Option<&Thread>) -> bool {
+        let Some((id, cell)) = end
+            .cell
+            .id()
+            .and_then(|id| self.open_detached.remove_entry(&id))
+        else {
+            return false;
+        };
+        let parent = end.parent.as_ref().and_then(|parent| parent.id());
+        let flags = SpanFlags {
+            cut: end.cut,
+            cancelled: end.cancelled,
+            panicked: end.panicked,
+            open_at_end: false,
+        };
+        let polled = end.polled.map(|(busy, polls)| (self.span_of(busy), polls));
+        self.detached_lines(id, &cell, parent, end.end, flags, polled, thread);
+        true
+    }
+
+    /// A length of ticks in nanoseconds.
+    fn span_of(&self, ticks: u64) -> u64 {
+        clock().delta_as_nanos(self.origin, self.origin.saturating_add(ticks))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the parts of two lines, used once")]
+    fn detached_lines(
+        &mut self,
+        id: u64,
+        cell: &SpanCell,
+        parent: Option<u64>,
+        end: u64,
+        flags: SpanFlags,
+        polled: Option<(u64, u64)>,
+        thread: Option<&Thread>,
+    ) {
+        let Some(source) = &cell.source else {
+            return;
+        };
+        let start_ns = self.ns(cell.start);
+        let duration_ns = self.ns(end).saturating_sub(start_ns);
+        let parent = Some(parent.unwrap_or(ROOT));
+        let row = self.start_line(id, parent, start_ns, source, None, thread);
+        EndLine {
+            id,
+            duration_ns,
+            busy_ns: polled.map(|(busy, _)| busy.min(duration_ns)),
+            polls: polled.map(|(_, polls)| polls),
+            overhead_ns: None,
+            cut: flags.cut,
+            cancelled: flags.cancelled,
+            panicked: flags.panicked,
+            open_at_end: flags.open_at_end,
+        }
+        .write(&mut self.lines);
+        self.digest.span(row, duration_ns, 0, 0, false, flags);
+    }
+
+    fn evidence(&mut self, id: u64, evidence: Evidence) {
+        self.inner += 1;
+        let span_id = format!("s{id}");
+        match evidence {
+            Evidence::Statistics(mut event) => {
+                event.span_id = span_id;
+                self.digest.statistics(&event);
+                self.line(&TraceEvent::TensorStats(*event));
+            }
+            Evidence::Tensor(mut event) => {
+                event.span_id = span_id;
+                self.line(&TraceEvent::Tensor(*event));
+            }
+            Evidence::Gradient(mut event) => {
+                self.next_gradient += 1;
+                event.event_id = format!("gradient-{}", self.next_gradient);
+                self.digest.gradient(&event);
+                self.line(&TraceEvent::Gradient(*event));
+            }
+            Evidence::DeviceMemory(event) => self.line(&TraceEvent::DeviceMemory(*event)),
+        }
+    }
+
+    /// Writes what ends a trace: the spans of other threads and futures, the root, the terminal line.
+    pub(super) fn end(&mut self, at: u64, end: &End) {
+        while let Some((id, cell)) = self.open_detached.pop_first() {
+            let parent = cell
+                .parent
+                .as_ref()
+                .and_then(|parent| parent.nearest_open());
+            let parent = parent.and_then(|parent| parent.id());
+            let flags = SpanFlags {
+                open_at_end: true,
+                ..SpanFlags::default()
+            };
+            self.detached_lines(id, &cell, parent, at.max(cell.start), flags, None, None);
+        }
+        let now = self.ns(at);
+        EndLine {
+            id: ROOT,
+            duration_ns: now,
+            overhead_ns: (self.root_overhead > 0).then_some(self.root_overhead),
+            ..EndLine::default()
+        }
+        .write(&mut self.lines);
+        let (outcome, reason) = match end {
+            End::Complete => (RunOutcome::Complete, None),
+            End::Failed(reason) => (RunOutcome::Failed, Some(reason.clone())),
+        };
+        let mut terminal = TerminalEvent {
+            outcome,
+            timestamp_ns: now,
+            reason,
+            extra: None,
+        };
+        let extra = terminal.extra.get_or_insert_default();
+        extra.late = (self.late > 0).then_some(self.late);
+        extra.waited_ns = (self.waited > 0).then_some(self.waited);
+        self.digest.end(&terminal);
+        self.line(&TraceEvent::Terminal(terminal));
+    }
+}

@@ -1,0 +1,212 @@
+//! A capture that streams to the writer: what its threads share, and how it ends.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::lane::Sink;
+use super::recorder::{self, Recorder};
+use super::stream::clock;
+use super::writer;
+
+/// How long the profiler waits for a writer that makes no progress.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a capture ends whose writer makes none.
+pub(super) const STUCK: &str = "the trace's writer made no progress for 5 s";
+
+/// A capture, shared by the threads that take part.
+pub(crate) struct Session {
+    /// The reading that is time 0.
+    pub(super) origin: u64,
+    /// The thread that opened it: its spans carry no thread.
+    opener: u64,
+    ended: AtomicBool,
+    /// Records dropped because they came after the end.
+    late: AtomicU64,
+    lanes: Mutex<Lanes>,
+    result: Mutex<Option<Finished>>,
+    done: Condvar,
+}
+
+/// The streams of a session.
+#[derive(Default)]
+struct Lanes {
+    /// Not yet seen by the writer.
+    arrivals: Vec<Arc<Ticket>>,
+    /// The writer has read all streams to their end.
+    closed: bool,
+}
+
+/// One thread's part in a session.
+pub(crate) struct Ticket {
+    pub(super) recorder: &'static Recorder,
+    /// `None`: the opening thread.
+    pub(super) thread: Option<Thread>,
+    /// The thread has left; what it recorded may still have to be read.
+    pub(super) left: AtomicBool,
+}
+
+/// A thread as the trace names it.
+#[derive(Clone, Debug)]
+pub(super) struct Thread {
+    pub(super) number: u64,
+    pub(super) name: Option<Box<str>>,
+}
+
+/// What became of a capture.
+#[derive(Clone, Debug)]
+pub(crate) struct Finished {
+    /// Spans besides the root and the measured one, and records: whether the call held anything of ours.
+    pub(crate) inner: u64,
+    /// The trace, or what went wrong with its file.
+    pub(crate) trace: Result<std::path::PathBuf, String>,
+}
+
+/// How a capture ends.
+#[derive(Clone, Debug)]
+pub(crate) enum End {
+    Complete,
+    Failed(String),
+}
+
+impl Session {
+    /// A capture that begins now on this thread.
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            origin: clock().raw(),
+            opener: thread_number(),
+            ended: AtomicBool::new(false),
+            late: AtomicU64::new(0),
+            lanes: Mutex::default(),
+            result: Mutex::new(None),
+            done: Condvar::new(),
+        })
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, Lanes> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    pub(super) fn count_late(&self, records: u64) {
+        self.late.fetch_add(records, Ordering::Relaxed);
+        writer::count_late(records);
+    }
+
+    /// Ends the capture at this reading; the writer does the rest. `false`: it had ended.
+    pub(crate) fn end(self: &Arc<Self>, end: End) -> bool {
+        if self.ended.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        writer::finish(self, clock().raw(), end);
+        true
+    }
+
+    /// Ends a capture without waiting for anybody.
+    pub(super) fn abandon(self: &Arc<Self>, reason: &str) {
+        if self.end(End::Failed(reason.to_owned())) {
+            crate::say!("{reason}; the capture ends here");
+        }
+    }
+
+    /// What became of the capture once the writer is through with it; `None`: it made no progress for 5 s.
+    pub(crate) fn wait(&self) -> Option<Finished> {
+        let mut seen = writer::progress();
+        let mut since = Instant::now();
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(finished) = &*result {
+                return Some(finished.clone());
+            }
+            let now = writer::progress();
+            if now != seen {
+                (seen, since) = (now, Instant::now());
+            }
+            let left = PATIENCE.checked_sub(since.elapsed())?;
+            (result, _) = self
+                .done
+                .wait_timeout(result, left)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(super) fn set_result(&self, finished: Finished) {
+        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(finished);
+        self.done.notify_all();
+    }
+
+    /// Waits a moment for the writer to empty a chunk. `false`: it has made no progress for 5 s.
+    pub(super) fn wait_for_room(&self, since: Instant) -> bool {
+        writer::wait_for_room() || since.elapsed() < PATIENCE
+    }
+
+    /// The streams that have come since the writer asked last.
+    pub(super) fn take_arrivals(&self) -> Vec<Arc<Ticket>> {
+        std::mem::take(&mut self.lanes().arrivals)
+    }
+
+    /// No stream is read after this. Each one whose thread has left by then is given back; the others are left to
+    /// their threads.
+    pub(super) fn close_lanes(&self, lanes: &mut Vec<Arc<Ticket>>) {
+        let mut shared = self.lanes();
+        shared.closed = true;
+        lanes.append(&mut shared.arrivals);
+        for ticket in lanes.drain(..) {
+            if ticket.left.load(Ordering::Acquire) {
+                ticket.recorder.recycle(&mut |_| {});
+            }
+        }
+    }
+
+    /// Makes the session current on this thread, with a stream of its own.
+    pub(crate) fn attach(self: &Arc<Self>) -> &'static Recorder {
+        let number = thread_number();
+        let thread = (number != self.opener).then(|| Thread {
+            number,
+            name: std::thread::current().name().map(Box::from),
+        });
+        let recorder = recorder::borrow();
+        let ticket = Arc::new(Ticket {
+            recorder,
+            thread,
+            left: AtomicBool::new(false),
+        });
+        recorder.lend(Sink::Stream(Arc::clone(self), Arc::clone(&ticket)));
+        self.lanes().arrivals.push(ticket);
+        recorder.make_current();
+        recorder
+    }
+
+    /// The thread has left; whoever comes last gives the recorder back.
+    pub(super) fn leave(&self, ticket: &Ticket) {
+        let shared = self.lanes();
+        if shared.closed {
+            drop(shared);
+            let mut late = 0;
+            ticket.recorder.recycle(&mut |_| late += 1);
+            self.count_late(late);
+        } else {
+            ticket.left.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// A number for this thread, the same for its whole life.
+pub(crate) fn thread_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static NUMBER: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    }
+    match NUMBER.get() {
+        0 => {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            NUMBER.set(number);
+            number
+        }
+        number => number,
+    }
+}

@@ -1,0 +1,304 @@
+//! A thread's stream of records: chunks that one thread fills and the writer empties, without a lock between them.
+//!
+//! A chunk's last slot holds a link to the next chunk, so the consumer follows the same path as the producer. The
+//! cursor is published with a release store after each record; all that lies before it belongs to the consumer.
+
+use std::cell::{Cell, UnsafeCell};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{LazyLock, OnceLock};
+
+use super::cold::Cold;
+use super::site::CallSite;
+
+/// 16 bytes: the time, and what happened (see [`Word`]).
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Record {
+    pub(crate) ticks: u64,
+    pub(crate) word: *mut (),
+}
+
+const COLD: usize = 1;
+const LINK: usize = 2;
+const TAGS: usize = 3;
+
+/// What a record's second half says.
+pub(crate) enum Word {
+    /// The innermost span ends.
+    Close,
+    /// A span of this call site begins.
+    Open(&'static CallSite),
+    /// Anything else; the consumer owns it now.
+    Cold(Box<Cold>),
+    /// The stream goes on in another chunk.
+    Link(*mut Record),
+}
+
+impl Record {
+    #[inline(always)]
+    pub(crate) fn open(ticks: u64, site: &'static CallSite) -> Self {
+        Self {
+            ticks,
+            word: ptr::from_ref(site).cast_mut().cast(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn close(ticks: u64) -> Self {
+        Self {
+            ticks,
+            word: ptr::null_mut(),
+        }
+    }
+
+    pub(crate) fn cold(ticks: u64, cold: Cold) -> Self {
+        let boxed: *mut () = Box::into_raw(Box::new(cold)).cast();
+        Self {
+            ticks,
+            word: boxed.map_addr(|address| address | COLD),
+        }
+    }
+
+    fn link(next: *mut Record) -> Self {
+        let next: *mut () = next.cast();
+        Self {
+            ticks: 0,
+            word: next.map_addr(|address| address | LINK),
+        }
+    }
+
+    /// Frees what the record owns.
+    pub(crate) fn discard(self) {
+        // SAFETY: the record was never put into a stream, so nobody else decodes it.
+        drop(unsafe { self.decode() });
+    }
+
+    /// # Safety
+    /// The record was made by the functions above and is decoded once only (a cold one changes its owner).
+    pub(crate) unsafe fn decode(self) -> Word {
+        let untagged = self.word.map_addr(|address| address & !TAGS);
+        match self.word.addr() & TAGS {
+            COLD => {
+                // SAFETY: `cold` made this pointer from a `Box<Cold>`, and the caller decodes it once.
+                Word::Cold(unsafe { Box::from_raw(untagged.cast()) })
+            }
+            LINK => Word::Link(untagged.cast()),
+            _ if self.word.is_null() => Word::Close,
+            _ => {
+                // SAFETY: `open` made this pointer from a `&'static CallSite`.
+                Word::Open(unsafe { &*untagged.cast::<CallSite>().cast_const() })
+            }
+        }
+    }
+}
+
+/// Records in a chunk of the pool, the link included: 256 KiB.
+const CHUNK: usize = 16 * 1024;
+/// Chunks in the pool: 40 MiB, room for a burst of 1.3 Mi spans.
+const CHUNKS: usize = 160;
+/// Records in a thread's own first chunk, the link included: 4 KiB.
+const FIRST: usize = 256;
+
+/// Memory for records, all fields of which are initialised before the consumer may see them.
+struct Slots(Box<[UnsafeCell<Record>]>);
+
+// SAFETY: a slot is written by the one producer before it publishes the slot and read by the one consumer after; the
+// pointers inside are only tagged numbers until then.
+unsafe impl Sync for Slots {}
+// SAFETY: as above; nothing in a slot belongs to a thread.
+unsafe impl Send for Slots {}
+
+impl Slots {
+    fn new(records: usize) -> Self {
+        // A page is touched when a value is written to it, here, and not when the first span comes.
+        Self(
+            (0..records)
+                .map(|_| UnsafeCell::new(Record::close(0)))
+                .collect(),
+        )
+    }
+
+    fn range(&self, first: usize, records: usize) -> Chunk {
+        let all: *mut Record = UnsafeCell::raw_get(self.0.as_ptr());
+        debug_assert!(records >= 2 && first + records <= self.0.len());
+        let start = all.wrapping_add(first);
+        Chunk {
+            start,
+            link: start.wrapping_add(records - 1),
+        }
+    }
+}
+
+/// A chunk: from its first slot to the slot kept for the link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Chunk {
+    start: *mut Record,
+    link: *mut Record,
+}
+
+/// The chunks that all threads share. A set bit is a free chunk.
+struct Pool {
+    slots: Slots,
+    free: [AtomicU64; CHUNKS.div_ceil(64)],
+}
+
+static POOL: LazyLock<Pool> = LazyLock::new(|| Pool {
+    slots: Slots::new(CHUNK * CHUNKS),
+    free: std::array::from_fn(|word| {
+        AtomicU64::new(match CHUNKS - word * 64 {
+            64.. => u64::MAX,
+            rest => (1 << rest) - 1,
+        })
+    }),
+});
+
+/// Allocates and touches the pool, once; called when a capture opens, not while it runs.
+pub(crate) fn prepare() {
+    LazyLock::force(&POOL);
+}
+
+impl Pool {
+    fn take(&self) -> Option<Chunk> {
+        for (index, word) in self.free.iter().enumerate() {
+            let mut bits = word.load(Ordering::Relaxed);
+            while bits != 0 {
+                let bit = bits.trailing_zeros() as usize;
+                // Acquire: the consumer's reads of this chunk came before it set the bit.
+                let before = word.fetch_and(!(1 << bit), Ordering::Acquire);
+                if before & (1 << bit) != 0 {
+                    return Some(self.slots.range((index * 64 + bit) * CHUNK, CHUNK));
+                }
+                bits = before & !(1 << bit);
+            }
+        }
+        None
+    }
+
+    /// Takes a chunk back, known by its first slot; a thread's own first chunk is not ours and left alone.
+    fn give(&self, start: *mut Record) {
+        let base = self.slots.range(0, CHUNK).start.addr();
+        let Some(offset) = start.addr().checked_sub(base) else {
+            return;
+        };
+        let chunk = offset / (CHUNK * size_of::<Record>());
+        if chunk < CHUNKS {
+            self.free[chunk / 64].fetch_or(1 << (chunk % 64), Ordering::Release);
+        }
+    }
+}
+
+/// The producer's side of a stream; used by one thread at a time.
+pub(crate) struct Producer {
+    first: Slots,
+    /// The chunk being filled.
+    chunk: Cell<Chunk>,
+}
+
+// SAFETY: the pointers lead into chunks that are never freed; the thread that holds the producer fills them.
+unsafe impl Send for Producer {}
+
+/// Where a stream's consumer stands.
+pub(crate) struct Consumer {
+    read: *mut Record,
+    chunk: *mut Record,
+}
+
+// SAFETY: the pointers lead into chunks that are never freed; only their owner reads through them.
+unsafe impl Send for Consumer {}
+
+impl Producer {
+    pub(crate) fn new() -> Self {
+        let first = Slots::new(FIRST);
+        let chunk = first.range(0, FIRST);
+        Self {
+            first,
+            chunk: Cell::new(chunk),
+        }
+    }
+
+    /// Starts a new stream in the thread's own chunk, which no consumer reads any more.
+    pub(crate) fn restart(&self) -> (*mut Record, *mut Record, Consumer) {
+        let chunk = self.first.range(0, FIRST);
+        self.chunk.set(chunk);
+        let consumer = Consumer {
+            read: chunk.start,
+            chunk: chunk.start,
+        };
+        (chunk.start, chunk.link, consumer)
+    }
+
+    /// Links the full chunk to one with room; `consumed` is where the consumer stands. `None`: there is no room.
+    /// Gives the new cursor and its limit.
+    ///
+    /// # Safety
+    /// Called by the stream's one producer, whose cursor is at the chunk's link slot.
+    pub(crate) unsafe fn extend(&self, consumed: *mut Record) -> Option<(*mut Record, *mut Record)> {
+        let full = self.chunk.get();
+        let next = match POOL.take() {
+            Some(next) => next,
+            // All that this chunk held has been read: it can be filled again.
+            None if consumed == full.link => full,
+            None => return None,
+        };
+        // SAFETY: the link slot is inside the chunk, was never published, and the caller is the only producer.
+        unsafe { full.link.write(Record::link(next.start)) };
+        self.chunk.set(next);
+        Some((next.start, next.link))
+    }
+
+    /// Whether `limit` is where this stream's chunk really ends (a caller may have lowered it to be called back).
+    pub(crate) fn link(&self) -> *mut Record {
+        self.chunk.get().link
+    }
+}
+
+impl Consumer {
+    /// Takes the next record before `published`, the producer's cursor read with acquire.
+    pub(crate) fn take(&mut self, published: *mut Record) -> Option<(u64, Word)> {
+        loop {
+            if self.read == published {
+                return None;
+            }
+            // SAFETY: slots before the published cursor are initialised and no longer written by the producer; this
+            // consumer is the only one and passes each slot once.
+            let (ticks, word) = unsafe {
+                let record = self.read.read();
+                (record.ticks, record.decode())
+            };
+            match word {
+                Word::Link(next) => {
+                    let old = std::mem::replace(&mut self.chunk, next);
+                    if old != next {
+                        POOL.give(old);
+                    }
+                    self.read = next;
+                }
+                word => {
+                    self.read = self.read.wrapping_add(1);
+                    return Some((ticks, word));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn position(&self) -> *mut Record {
+        self.read
+    }
+
+    /// The stream has ended and been read: its last chunk goes back.
+    pub(crate) fn release(self) {
+        POOL.give(self.chunk);
+    }
+}
+
+/// A published position that never is one: what a consumer reports before it has read anything.
+pub(crate) fn nowhere() -> AtomicPtr<Record> {
+    AtomicPtr::new(ptr::null_mut())
+}
+
+/// The process's one clock for captures: the TSC where it is invariant, calibrated when first used.
+pub(crate) fn clock() -> &'static quanta::Clock {
+    static CLOCK: OnceLock<quanta::Clock> = OnceLock::new();
+    CLOCK.get_or_init(quanta::Clock::new)
+}

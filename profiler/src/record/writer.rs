@@ -1,0 +1,198 @@
+//! The one thread that empties the streams and writes the traces. Callers never touch a trace's file.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::output::Output;
+use super::session::{End, Finished, Session};
+
+/// How often the streams are emptied while a capture is open: what a killed process loses is at most twice this.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How long a caller without room sleeps before it looks again.
+const ROOM: Duration = Duration::from_millis(2);
+
+/// What callers and the writer's thread share. One for each process: a forked child makes its own.
+struct Writer {
+    inbox: Mutex<Inbox>,
+    wake: Condvar,
+    /// Rounds and writes completed: stands still only while the writer hangs.
+    progress: AtomicU64,
+    round: Mutex<()>,
+    round_done: Condvar,
+    late: AtomicU64,
+}
+
+#[derive(Default)]
+struct Inbox {
+    opened: Vec<Output>,
+    ended: Vec<(Arc<Session>, u64, End)>,
+    /// Somebody waits for room.
+    hurry: bool,
+}
+
+static WRITER: AtomicPtr<Writer> = AtomicPtr::new(ptr::null_mut());
+
+fn existing() -> Option<&'static Writer> {
+    let writer = WRITER.load(Ordering::Acquire);
+    // SAFETY: the pointer is null or comes from `Box::leak` in `start`.
+    (!writer.is_null()).then(|| unsafe { &*writer })
+}
+
+/// Starts the writer's thread if it does not run; an error of the system otherwise.
+fn start() -> std::io::Result<&'static Writer> {
+    if let Some(writer) = existing() {
+        return Ok(writer);
+    }
+    let writer: &'static Writer = Box::leak(Box::new(Writer {
+        inbox: Mutex::default(),
+        wake: Condvar::new(),
+        progress: AtomicU64::new(0),
+        round: Mutex::new(()),
+        round_done: Condvar::new(),
+        late: AtomicU64::new(0),
+    }));
+    let raced = WRITER.compare_exchange(
+        ptr::null_mut(),
+        ptr::from_ref(writer).cast_mut(),
+        Ordering::AcqRel,
+        Ordering::Acquire,
+    );
+    if raced.is_err() {
+        // Another thread came first; what was made here is never freed, some hundred bytes once.
+        return existing().ok_or_else(|| std::io::Error::other("the writer was taken down"));
+    }
+    let started = std::thread::Builder::new()
+        .name("candle-profiler".to_owned())
+        .spawn(|| writer.run());
+    if let Err(error) = started {
+        WRITER.store(ptr::null_mut(), Ordering::Release);
+        return Err(error);
+    }
+    Ok(writer)
+}
+
+/// Hands a new capture to the writer.
+pub(crate) fn open(output: Output) -> std::io::Result<()> {
+    let writer = start()?;
+    writer.inbox().opened.push(output);
+    writer.wake.notify_one();
+    Ok(())
+}
+
+/// Asks the writer to end a capture at this reading.
+pub(super) fn finish(session: &Arc<Session>, at: u64, end: End) {
+    if let Some(writer) = existing() {
+        writer.inbox().ended.push((Arc::clone(session), at, end));
+        writer.wake.notify_one();
+    }
+}
+
+/// A number that changes while the writer does its work.
+pub(super) fn progress() -> u64 {
+    existing().map_or(0, |writer| writer.progress.load(Ordering::Acquire))
+}
+
+/// Reports that a piece of work is done.
+pub(super) fn count_progress() {
+    if let Some(writer) = existing() {
+        writer.progress.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// Wakes the writer and sleeps until it has been through all streams, a moment at most. Whether it made progress.
+pub(super) fn wait_for_room() -> bool {
+    let Some(writer) = existing() else {
+        return false;
+    };
+    let before = progress();
+    writer.inbox().hurry = true;
+    writer.wake.notify_one();
+    let round = writer.round.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(writer.round_done.wait_timeout(round, ROOM));
+    progress() != before
+}
+
+/// Counts records that came after their capture's end.
+pub(super) fn count_late(records: u64) {
+    if let Some(writer) = existing() {
+        writer.late.fetch_add(records, Ordering::Relaxed);
+    }
+}
+
+/// Records of the whole program that came after their capture's end.
+pub(crate) fn late() -> u64 {
+    existing().map_or(0, |writer| writer.late.load(Ordering::Relaxed))
+}
+
+/// In a forked child: the parent's writer does not exist here.
+pub(crate) fn forget() {
+    WRITER.store(ptr::null_mut(), Ordering::Release);
+}
+
+impl Writer {
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sleeps until there is something to do.
+    fn next(&self, working: bool) -> Inbox {
+        let mut inbox = self.inbox();
+        if inbox.opened.is_empty() && inbox.ended.is_empty() && !inbox.hurry {
+            inbox = if working {
+                let woken = self.wake.wait_timeout(inbox, TICK);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                let woken = self.wake.wait(inbox);
+                woken.unwrap_or_else(PoisonError::into_inner)
+            };
+        }
+        std::mem::take(&mut *inbox)
+    }
+
+    fn run(&self) {
+        let mut outputs: Vec<Output> = Vec::new();
+        loop {
+            let inbox = self.next(!outputs.is_empty());
+            outputs.extend(inbox.opened);
+            for (session, at, end) in inbox.ended {
+                let Some(index) = outputs.iter().position(|output| output.is_of(&session)) else {
+                    continue;
+                };
+                let output = outputs.swap_remove(index);
+                let finished = guarded(|| output.finish(at, end));
+                self.progress.fetch_add(1, Ordering::Release);
+                session.set_result(finished.unwrap_or_else(|reason| Finished {
+                    inner: 0,
+                    trace: Err(reason),
+                }));
+            }
+            outputs.retain_mut(|output| {
+                let drained = guarded(|| output.drain());
+                if let Err(reason) = drained {
+                    let session = output.session();
+                    crate::say!("{reason}");
+                    session.end(End::Failed(reason.clone()));
+                    session.set_result(Finished {
+                        inner: 0,
+                        trace: Err(reason),
+                    });
+                    return false;
+                }
+                true
+            });
+            self.progress.fetch_add(1, Ordering::Release);
+            drop(self.round.lock());
+            self.round_done.notify_all();
+        }
+    }
+}
+
+/// Runs the writer's work; a fault of ours ends one capture, not the writer.
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|_| "a fault of candle-profiler's own ended the capture; please report it".to_owned())
+}
