@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::cold::MeasuredStart;
 use super::site::SpanSource;
 use super::stream::clock;
 
@@ -16,6 +17,8 @@ pub(crate) struct SpanCell {
     pub(crate) parent: Option<Arc<SpanCell>>,
     /// `None` where the span's start is an ordinary record of its thread's stream.
     pub(crate) source: Option<SpanSource>,
+    /// Set where the span is the measured one.
+    pub(crate) measured: Option<MeasuredStart>,
     /// The start of a detached span.
     pub(crate) start: u64,
     /// The number in the trace, once the writer has given one; 0 before.
@@ -36,6 +39,7 @@ impl SpanCell {
         Arc::new(Self {
             parent,
             source: None,
+            measured: None,
             start: 0,
             id: AtomicU64::new(0),
             state: Mutex::default(),
@@ -43,11 +47,16 @@ impl SpanCell {
     }
 
     /// A detached span that begins now, not before its parent does.
-    pub(crate) fn begin(parent: Option<Arc<SpanCell>>, source: SpanSource) -> Arc<Self> {
+    pub(crate) fn begin(
+        parent: Option<Arc<SpanCell>>,
+        source: SpanSource,
+        measured: Option<MeasuredStart>,
+    ) -> Arc<Self> {
         let floor = parent.as_ref().map_or(0, |parent| parent.start);
         Arc::new(Self {
             parent,
             source: Some(source),
+            measured,
             start: clock().raw().max(floor),
             id: AtomicU64::new(0),
             state: Mutex::default(),

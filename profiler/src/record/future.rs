@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread::panicking;
 
-use super::cold::DetachedEnd;
+use super::cold::{DetachedEnd, MeasuredStart};
 use super::detached::SpanCell;
 use super::guard::{Ended, Place};
 use super::handle::join;
@@ -14,26 +14,37 @@ use super::recorder::Recorder;
 use super::session::Session;
 use super::site::SpanSource;
 use super::stream::clock;
-use crate::capture::Capture;
+use crate::capture::{Active, Call, Capture, panic_reason};
 
 /// The span of an `async fn`'s call, made at its first poll.
-pub struct AsyncSpan(Option<FutureSpan>);
+pub struct AsyncSpan(Option<Box<FutureSpan>>);
 
-/// A future's part in a capture.
-pub(crate) struct FutureSpan {
+/// What a future takes part in: a capture, a measured call, or both.
+#[derive(Default)]
+struct FutureSpan {
+    part: Option<Part>,
+    /// The measured call that the future is.
+    call: Option<Arc<Call>>,
+    /// The capture that this call opened.
+    capture: Option<Box<Capture>>,
+    polls: u64,
+    busy: u64,
+}
+
+/// A future's span in a capture.
+struct Part {
     session: Arc<Session>,
     cell: Arc<SpanCell>,
-    busy: u64,
-    polls: u64,
-    ended: bool,
-    /// The capture that the future's call opened.
-    capture: Option<Box<Capture>>,
 }
 
 impl AsyncSpan {
     #[inline(always)]
     pub(crate) fn none() -> Self {
         Self(None)
+    }
+
+    fn of(span: FutureSpan) -> Self {
+        Self(Some(Box::new(span)))
     }
 
     /// A span that begins now, child of what is current.
@@ -43,62 +54,77 @@ impl AsyncSpan {
         let Some(session) = recorder.session() else {
             return Self(None);
         };
-        let cell = SpanCell::begin(recorder.give(), source);
+        let cell = SpanCell::begin(recorder.give(), source, None);
         recorder.open_detached(&cell);
-        Self(Some(FutureSpan {
-            session,
-            cell,
-            busy: 0,
-            polls: 0,
-            ended: false,
-            capture: None,
-        }))
+        Self::of(FutureSpan {
+            part: Some(Part { session, cell }),
+            ..FutureSpan::default()
+        })
     }
 
-    /// The measured span of a capture that this future's call opened; the capture's own thread has `recorder`.
-    pub(crate) fn measured(capture: Box<Capture>, cell: Arc<SpanCell>) -> Self {
-        Self(Some(FutureSpan {
-            session: capture.session(),
-            cell,
-            busy: 0,
-            polls: 0,
-            ended: false,
+    /// A measured call that is counted, not captured.
+    pub(crate) fn counted(call: Arc<Call>) -> Self {
+        Self::of(FutureSpan {
+            call: Some(call),
+            ..FutureSpan::default()
+        })
+    }
+
+    /// A measured call that opened a capture.
+    pub(crate) fn measured(
+        capture: Box<Capture>,
+        call: Arc<Call>,
+        source: SpanSource,
+        start: MeasuredStart,
+    ) -> Self {
+        let session = capture.session();
+        let recorder = session.attach();
+        let cell = SpanCell::begin(None, source, Some(start));
+        recorder.open_detached(&cell);
+        recorder.leave();
+        Self::of(FutureSpan {
+            part: Some(Part { session, cell }),
+            call: Some(call),
             capture: Some(capture),
-        }))
+            ..FutureSpan::default()
+        })
     }
 }
 
 impl FutureSpan {
-    /// Ends the span, once.
-    fn end(&mut self, cancelled: bool) {
-        if std::mem::replace(&mut self.ended, true) {
-            return;
+    /// The future is done or dropped: ends its span.
+    fn end(&mut self, cancelled: bool) -> Place {
+        if let Some(call) = self.call.take() {
+            call.over();
         }
-        let Some((end, parent)) = self.cell.close(0) else {
-            return;
+        let Some(part) = self.part.take() else {
+            return Place::Here;
         };
-        let (recorder, lent) = join(&self.session);
-        recorder.close_detached(DetachedEnd {
-            cell: Arc::clone(&self.cell),
-            end,
-            parent,
-            cut: false,
-            panicked: panicking(),
-            cancelled: cancelled && !panicking(),
-            polled: Some((self.busy, self.polls)),
-        });
-        if lent {
-            recorder.leave();
+        if let Some((end, parent)) = part.cell.close(0) {
+            let panicked = panicking();
+            let (recorder, lent) = join(&part.session);
+            recorder.close_detached(DetachedEnd {
+                cell: Arc::clone(&part.cell),
+                end,
+                parent,
+                cut: false,
+                panicked,
+                cancelled: cancelled && !panicked,
+                polled: Some((self.busy, self.polls)),
+            });
+            if lent {
+                recorder.leave();
+            }
         }
+        Place::Future(part.session, part.cell, self.capture.take())
     }
 }
 
 impl Drop for FutureSpan {
     fn drop(&mut self) {
-        self.end(true);
-        if let Some(capture) = self.capture.take() {
+        if let Place::Future(_, _, Some(capture)) = self.end(true) {
             let reason = if panicking() {
-                crate::capture::panic_reason()
+                panic_reason()
             } else {
                 "the measured future was dropped before it was done".to_owned()
             };
@@ -120,7 +146,7 @@ pub fn instrument<F: Future>(span: AsyncSpan, future: F) -> Instrumented<F> {
 pub struct Instrumented<F> {
     /// `None` once it has been dropped, which happens inside the span too.
     future: Option<F>,
-    span: Option<FutureSpan>,
+    span: Option<Box<FutureSpan>>,
 }
 
 impl<F: Future> Future for Instrumented<F> {
@@ -153,13 +179,9 @@ impl<F: Future> Future for Instrumented<F> {
         let Poll::Ready(output) = polled else {
             return Poll::Pending;
         };
-        let Some(mut span) = this.span.take() else {
-            return Poll::Ready((output, Ended::here()));
-        };
-        span.end(false);
-        let place = match span.capture.take() {
-            Some(capture) => Place::Capture(capture),
-            None => Place::Future(Arc::clone(&span.session), Arc::clone(&span.cell)),
+        let place = match this.span.take() {
+            Some(mut span) => span.end(false),
+            None => Place::Here,
         };
         Poll::Ready((output, Ended(place)))
     }
@@ -178,35 +200,43 @@ impl<F> Drop for Instrumented<F> {
 /// The span is current on this thread while this lives.
 struct Inside<'a> {
     span: &'a mut FutureSpan,
-    recorder: &'static Recorder,
-    token: u64,
-    lent: bool,
+    entered: Option<(&'static Recorder, u64, bool)>,
     since: u64,
+    #[allow(dead_code, reason = "held for its drop")]
+    active: Option<Active>,
 }
 
 impl<'a> Inside<'a> {
     fn new(span: &'a mut FutureSpan) -> Self {
-        let (recorder, lent) = join(&span.session);
-        let token = recorder.enter_frame(Some(Arc::clone(&span.cell)), false);
+        let active = span.call.as_ref().map(Active::new);
+        let entered = span.part.as_ref().map(|part| {
+            let (recorder, lent) = join(&part.session);
+            let token = recorder.enter_frame(Some(Arc::clone(&part.cell)), false);
+            (recorder, token, lent)
+        });
         Self {
             span,
-            recorder,
-            token,
-            lent,
-            since: clock().raw(),
+            since: if entered.is_some() { clock().raw() } else { 0 },
+            entered,
+            active,
         }
     }
 }
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
+        let Some((recorder, token, lent)) = self.entered.take() else {
+            return;
+        };
+        recorder.close_cold(token);
         let now = clock().raw();
         self.span.busy += now.saturating_sub(self.since);
         self.span.polls += 1;
-        self.span.cell.at_least(now);
-        self.recorder.close_cold(self.token);
-        if self.lent {
-            self.recorder.leave();
+        if let Some(part) = &self.span.part {
+            part.cell.at_least(now);
+        }
+        if lent {
+            recorder.leave();
         }
     }
 }

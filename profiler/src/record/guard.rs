@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::cold::{Evidence, Owner};
 use super::detached::SpanCell;
+use super::handle::join;
 use super::recorder::{self, Recorder};
 use super::session::Session;
 use super::site::{CallSite, SpanSource};
-use crate::capture::Capture;
+use crate::capture::{Capture, Plane};
 
 /// An open span on this thread; it ends when the guard is dropped.
 ///
@@ -84,9 +85,10 @@ pub(crate) enum Place {
     Here,
     /// The span that ended last on this level of the stack.
     LastEnded,
-    /// A future's span, whether this thread takes part in its capture now or not.
-    Future(Arc<Session>, Arc<SpanCell>),
-    /// The measured span of a capture that is still open, and its end.
+    /// A future's span, whether this thread takes part in its capture now or not; and the capture that its call
+    /// opened, if it did.
+    Future(Arc<Session>, Arc<SpanCell>, Option<Box<Capture>>),
+    /// The measured span of a capture that is still open.
     Capture(Box<Capture>),
 }
 
@@ -100,9 +102,32 @@ impl Ended {
     /// Closes the capture that the call opened, if it did. `failure` says why the call failed, and is asked only then.
     #[inline(always)]
     pub fn finish(self, failure: impl FnOnce() -> Option<String>) {
-        if let Place::Capture(capture) = self.0 {
-            capture.finish(failure());
+        match self.0 {
+            Place::Capture(capture) | Place::Future(_, _, Some(capture)) => {
+                capture.finish(failure());
+            }
+            _ => {}
         }
+    }
+
+    /// Whether a capture is open that evidence could go to.
+    #[inline(always)]
+    pub(crate) fn is_recording(&self) -> bool {
+        match &self.0 {
+            Place::Here | Place::LastEnded => recorder::current().is_some(),
+            Place::Future(..) | Place::Capture(_) => true,
+        }
+    }
+
+    /// Whether this kind of evidence is asked for. A session by hand takes all.
+    pub(crate) fn wants(&self, plane: Plane) -> bool {
+        let by_hand = match &self.0 {
+            Place::Here | Place::LastEnded => {
+                recorder::current().is_some_and(|recorder| recorder.by_hand().is_some())
+            }
+            Place::Future(..) | Place::Capture(_) => false,
+        };
+        by_hand || crate::capture::records(plane)
     }
 
     /// Records `evidence`, made only where a capture is open.
@@ -118,10 +143,12 @@ impl Ended {
                     observe(recorder, || Owner::LastEnded, make);
                 }
             }
-            Place::Future(session, cell) => {
-                let recorder = session.attach();
+            Place::Future(session, cell, _) => {
+                let (recorder, lent) = join(session);
                 observe(recorder, || Owner::Cell(Arc::clone(cell)), make);
-                recorder.leave();
+                if lent {
+                    recorder.leave();
+                }
             }
             Place::Capture(capture) => capture.record(make),
         }

@@ -264,7 +264,7 @@ impl Recorder {
                 let parent = lane
                     .mark_at(depth - 1)
                     .and_then(|index| lane.marks[index].cell.clone());
-                let cell = SpanCell::begin(parent, source);
+                let cell = SpanCell::begin(parent, source, None);
                 self.push_cold(lane, cell.start, Cold::OpenDetached(Arc::clone(&cell)));
                 let index = lane.ensure_mark(current, depth);
                 lane.marks[index].role = Role::Detached;

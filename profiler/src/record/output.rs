@@ -42,10 +42,11 @@ impl Output {
         session: Arc<Session>,
         file: File,
         meta: &TraceRunMeta,
+        records_spans: bool,
         digest: Digest,
         ending: Ending,
     ) -> Self {
-        let replay = Replay::new(session.origin, meta, digest);
+        let replay = Replay::new(session.origin, meta, records_spans, digest);
         Self {
             session,
             file,

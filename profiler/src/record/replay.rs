@@ -24,6 +24,7 @@ const STRIDE: usize = 1024;
 /// The lines of one capture, and what is known of it so far.
 pub(super) struct Replay {
     origin: u64,
+    records_spans: bool,
     lines: Vec<u8>,
     last_id: u64,
     next_gradient: u64,
@@ -84,7 +85,7 @@ struct Frame {
 
 enum What {
     Span { row: Row, measured: bool },
-    /// Not a span of this stack: another's span inside which it runs.
+    /// Not a span of this stack: another's span inside which it runs, or one that is not recorded.
     Entered,
 }
 
@@ -227,22 +228,17 @@ impl Reading {
                 cell.set_id(frame.map_or(ROOT, |frame| frame.id));
             }
             Cold::Enter { cell } => {
-                self.opened += 1;
                 let id = cell.and_then(|cell| cell.id()).unwrap_or(ROOT);
-                self.stack.push(Frame {
-                    id,
-                    start_ns: now,
-                    children_ns: 0,
-                    overhead_ns: 0,
-                    last_ended: id,
-                    ordinal: self.opened,
-                    what: What::Entered,
-                });
+                self.enter(id, now);
+            }
+            Cold::OpenDetached(cell) if cell.measured.is_none() && !replay.records_spans => {
+                let parent = cell.parent.as_ref().and_then(|parent| parent.id());
+                cell.set_id(parent.unwrap_or(ROOT));
             }
             Cold::OpenDetached(cell) => {
                 let id = replay.next_id();
                 cell.set_id(id);
-                replay.inner += 1;
+                replay.inner += u64::from(cell.measured.is_none());
                 replay.open_detached.insert(id, cell);
             }
             Cold::CloseDetached(end) => {
@@ -302,8 +298,11 @@ impl Reading {
         source: &SpanSource,
         measured: Option<MeasuredStart>,
     ) {
-        self.opened += 1;
         let parent = self.stack.last().map_or(ROOT, |frame| frame.id);
+        if measured.is_none() && !replay.records_spans {
+            return self.enter(parent, now);
+        }
+        self.opened += 1;
         let id = replay.next_id();
         let row = replay.start_line(
             id,
@@ -327,6 +326,20 @@ impl Reading {
                 row,
                 measured: measured.is_some(),
             },
+        });
+    }
+
+    /// What follows happens inside a span of another stack, or of this one.
+    fn enter(&mut self, id: u64, now: u64) {
+        self.opened += 1;
+        self.stack.push(Frame {
+            id,
+            start_ns: now,
+            children_ns: 0,
+            overhead_ns: 0,
+            last_ended: id,
+            ordinal: self.opened,
+            what: What::Entered,
         });
     }
 
@@ -391,9 +404,15 @@ impl Reading {
 }
 
 impl Replay {
-    pub(super) fn new(origin: u64, meta: &TraceRunMeta, digest: Digest) -> Self {
+    pub(super) fn new(
+        origin: u64,
+        meta: &TraceRunMeta,
+        records_spans: bool,
+        digest: Digest,
+    ) -> Self {
         let mut replay = Self {
             origin,
+            records_spans,
             lines: Vec::new(),
             last_id: ROOT,
             next_gradient: 0,
@@ -557,7 +576,7 @@ impl Replay {
         let start_ns = self.ns(cell.start);
         let duration_ns = self.ns(end).saturating_sub(start_ns);
         let parent = Some(parent.unwrap_or(ROOT));
-        let row = self.start_line(id, parent, start_ns, source, None, thread);
+        let row = self.start_line(id, parent, start_ns, source, cell.measured, thread);
         EndLine {
             id,
             duration_ns,
@@ -570,7 +589,8 @@ impl Replay {
             open_at_end: flags.open_at_end,
         }
         .write(&mut self.lines);
-        self.digest.span(row, duration_ns, 0, 0, false, flags);
+        self.digest
+            .span(row, duration_ns, 0, 0, cell.measured.is_some(), flags);
     }
 
     fn evidence(&mut self, id: u64, evidence: Evidence) {

@@ -54,14 +54,9 @@ pub(super) struct Thread {
     pub(super) name: Option<Box<str>>,
 }
 
-/// What became of a capture.
-#[derive(Clone, Debug)]
-pub(crate) struct Finished {
-    /// Spans besides the root and the measured one, and records: whether the call held anything of ours.
-    pub(crate) inner: u64,
-    /// The trace, or what went wrong with its file.
-    pub(crate) trace: Result<std::path::PathBuf, String>,
-}
+/// The writer is through with a capture.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished;
 
 /// How a capture ends.
 #[derive(Clone, Debug)]
@@ -109,7 +104,7 @@ impl Session {
     /// Ends a capture without waiting for anybody.
     pub(super) fn abandon(self: &Arc<Self>, reason: &str) {
         if self.end(End::Failed(reason.to_owned())) {
-            crate::say!("{reason}; the capture ends here");
+            crate::say::say!("{reason}; the capture ends here");
         }
     }
 
@@ -120,7 +115,7 @@ impl Session {
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(finished) = &*result {
-                return Some(finished.clone());
+                return Some(*finished);
             }
             let now = writer::progress();
             if now != seen {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::output::Output;
 use super::session::{End, Finished, Session};
+use crate::say::say;
 
 /// How often the streams are emptied while a capture is open: what a killed process loses is at most twice this.
 const TICK: Duration = Duration::from_millis(50);
@@ -165,21 +166,18 @@ impl Writer {
                 let output = outputs.swap_remove(index);
                 let finished = guarded(|| output.finish(at, end));
                 self.progress.fetch_add(1, Ordering::Release);
-                session.set_result(finished.unwrap_or_else(|reason| Finished {
-                    inner: 0,
-                    trace: Err(reason),
+                session.set_result(finished.unwrap_or_else(|reason| {
+                    say!("{reason}");
+                    Finished
                 }));
             }
             outputs.retain_mut(|output| {
                 let drained = guarded(|| output.drain());
                 if let Err(reason) = drained {
                     let session = output.session();
-                    crate::say!("{reason}");
-                    session.end(End::Failed(reason.clone()));
-                    session.set_result(Finished {
-                        inner: 0,
-                        trace: Err(reason),
-                    });
+                    say!("{reason}");
+                    session.end(End::Failed(reason));
+                    session.set_result(Finished);
                     return false;
                 }
                 true

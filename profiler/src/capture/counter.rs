@@ -1,0 +1,268 @@
+//! How often each measured name has been called, and what that has led to.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use super::files::Reservation;
+use super::pick::DefaultPick;
+use super::schedule::Kind;
+use crate::record::MeasureSite;
+
+/// The calls of one measured name, counted from 1 whatever the type arguments.
+pub(crate) struct Counter {
+    pub(crate) name: Box<str>,
+    pub(crate) kind: Kind,
+    calls: AtomicU64,
+    last_step: Mutex<Option<i128>>,
+    pick: Mutex<DefaultPick>,
+    /// Captures asked for by `capture_next`.
+    forced: AtomicU64,
+    /// When the last call ended, in nanoseconds since [`base`]; 0: none has.
+    last_end: AtomicU64,
+    /// A capture that held nothing, until the name yields a better one.
+    kept: Mutex<Option<Reservation>>,
+}
+
+/// One call of a measured name.
+pub(crate) struct Call {
+    pub(crate) counter: Arc<Counter>,
+    /// The program said that this call is no step.
+    withdrawn: AtomicBool,
+}
+
+#[derive(Default)]
+struct Counters {
+    /// Call sites whose name is the same at each call.
+    by_site: HashMap<usize, Arc<Counter>>,
+    by_name: HashMap<Box<str>, Arc<Counter>>,
+    /// `capture_next` of names not seen yet.
+    wished: Vec<(String, u64)>,
+}
+
+static COUNTERS: Mutex<Option<Counters>> = Mutex::new(None);
+
+fn counters() -> MutexGuard<'static, Option<Counters>> {
+    COUNTERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+thread_local! {
+    /// The measured calls that this thread is in, captured or not.
+    static ACTIVE: RefCell<Vec<Arc<Call>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The moment that times between calls are counted from.
+fn base() -> Instant {
+    static BASE: OnceLock<Instant> = OnceLock::new();
+    *BASE.get_or_init(Instant::now)
+}
+
+fn now_ns() -> u64 {
+    u64::try_from(base().elapsed().as_nanos())
+        .unwrap_or(u64::MAX)
+        .max(1)
+}
+
+/// The counter of a call: by its built name, or by the site's own.
+pub(crate) fn of(site: &'static MeasureSite, built: Option<&str>) -> Arc<Counter> {
+    let key = std::ptr::from_ref(site).addr();
+    let mut counters = counters();
+    let counters = counters.get_or_insert_default();
+    if built.is_none()
+        && let Some(counter) = counters.by_site.get(&key)
+    {
+        return Arc::clone(counter);
+    }
+    let name = match built {
+        Some(built) => built.into(),
+        None => site.span.name.resolve(),
+    };
+    let kind = if site.infer { Kind::Infer } else { Kind::Train };
+    let counter = counters.named(&name, kind);
+    if built.is_none() {
+        counters.by_site.insert(key, Arc::clone(&counter));
+    }
+    counter
+}
+
+/// The counter of a name given to a free function.
+pub(crate) fn of_name(name: &str, kind: Kind) -> Arc<Counter> {
+    counters().get_or_insert_default().named(name, kind)
+}
+
+/// All counters, by name.
+pub(crate) fn all() -> Vec<Arc<Counter>> {
+    let mut all: Vec<Arc<Counter>> = counters()
+        .get_or_insert_default()
+        .by_name
+        .values()
+        .cloned()
+        .collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+}
+
+/// Captures the next `calls` calls of a measured name; the last part of the name is enough.
+///
+/// Does nothing while profiling is off.
+pub fn capture_next(name: &str, calls: u64) {
+    if cfg!(feature = "off") || super::state().is_none() {
+        return;
+    }
+    let mut counters = counters();
+    let counters = counters.get_or_insert_default();
+    let mut known = false;
+    for counter in counters.by_name.values().filter(|counter| counter.is(name)) {
+        counter.forced.fetch_add(calls, Ordering::Relaxed);
+        known = true;
+    }
+    if !known {
+        counters.wished.push((name.to_owned(), calls));
+    }
+}
+
+impl Counters {
+    fn named(&mut self, name: &str, kind: Kind) -> Arc<Counter> {
+        if let Some(counter) = self.by_name.get(name) {
+            return Arc::clone(counter);
+        }
+        let mut counter = Counter {
+            name: name.into(),
+            kind,
+            calls: AtomicU64::new(0),
+            last_step: Mutex::new(None),
+            pick: Mutex::new(DefaultPick::new(kind)),
+            forced: AtomicU64::new(0),
+            last_end: AtomicU64::new(0),
+            kept: Mutex::new(None),
+        };
+        self.wished.retain(|(wished, calls)| {
+            let is = counter.is(wished);
+            if is {
+                *counter.forced.get_mut() += calls;
+            }
+            !is
+        });
+        let counter = Arc::new(counter);
+        self.by_name.insert(name.into(), Arc::clone(&counter));
+        counter
+    }
+}
+
+impl Counter {
+    /// Whether a name as a person writes it means this one.
+    fn is(&self, written: &str) -> bool {
+        let rest = self.name.strip_suffix(written);
+        rest.is_some_and(|path| path.is_empty() || path.ends_with("::"))
+    }
+
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn last_step(&self) -> Option<i128> {
+        *self
+            .last_step
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn pick(&self) -> MutexGuard<'_, DefaultPick> {
+        self.pick.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Option<Reservation>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a call; gives its number.
+    pub(crate) fn count(&self, step: Option<i128>) -> u64 {
+        if step.is_some() {
+            *self
+                .last_step
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = step;
+        }
+        self.calls.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether `capture_next` asked for this call.
+    pub(crate) fn take_forced(&self) -> bool {
+        let taken = self
+            .forced
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(1)
+            });
+        taken.is_ok()
+    }
+
+    /// Nanoseconds since the last call of this name ended.
+    pub(crate) fn since_previous(&self) -> Option<u64> {
+        match self.last_end.load(Ordering::Relaxed) {
+            0 => None,
+            end => Some(now_ns().saturating_sub(end)),
+        }
+    }
+}
+
+impl Call {
+    pub(crate) fn new(counter: Arc<Counter>) -> Arc<Self> {
+        Arc::new(Self {
+            counter,
+            withdrawn: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Relaxed)
+    }
+
+    /// The call is over.
+    pub(crate) fn over(&self) {
+        self.counter.last_end.store(now_ns(), Ordering::Relaxed);
+    }
+}
+
+/// This thread is in the call while this lives.
+pub(crate) struct Active(Arc<Call>);
+
+impl Active {
+    pub(crate) fn new(call: &Arc<Call>) -> Self {
+        // A thread that is being taken down has no list any more: then nothing can be inside the call either.
+        let _ = ACTIVE.try_with(|active| active.borrow_mut().push(Arc::clone(call)));
+        Self(Arc::clone(call))
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        let _ = ACTIVE.try_with(|active| {
+            let mut active = active.borrow_mut();
+            if let Some(index) = active.iter().rposition(|call| Arc::ptr_eq(call, &self.0)) {
+                active.remove(index);
+            }
+        });
+    }
+}
+
+/// Whether this thread is in a measured call.
+pub(crate) fn in_call() -> bool {
+    ACTIVE
+        .try_with(|active| !active.borrow().is_empty())
+        .unwrap_or(false)
+}
+
+/// Says that the measured call this thread is in is no step: it leaves the count, and its capture is dropped.
+///
+/// For calls that turn out to do nothing, such as a step of gradient accumulation that only gathers.
+pub fn not_a_step() {
+    let _ = ACTIVE.try_with(|active| {
+        if let Some(call) = active.borrow().first()
+            && !call.withdrawn.swap(true, Ordering::Relaxed)
+        {
+            call.counter.calls.fetch_sub(1, Ordering::Relaxed);
+        }
+    });
+}

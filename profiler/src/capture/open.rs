@@ -1,0 +1,246 @@
+//! Opening a capture: its file, its first lines, and what is done at its end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::counter::{Call, Counter};
+use super::exit;
+use super::files::{self, Reservation};
+use super::panics;
+use super::pick::{Ended, Fate};
+use super::region::Details;
+use super::schedule::Kind;
+use super::settings::{Plane, Planes, SummaryTo};
+use super::state::State;
+use crate::capability::{CaptureContract, CoverageLevel, MeasurementScope};
+use crate::phase::ExecutionPhase;
+use crate::record::{self, Closing, Finished, Output, Session};
+use crate::say::say;
+use crate::trace::{TimingMode, TraceRunMeta};
+use crate::view::{self, Digest};
+
+/// A call that is to be captured.
+pub(super) struct Wanted<'a> {
+    pub(super) call: &'a Arc<Call>,
+    /// Its number, from 1.
+    pub(super) number: u64,
+    /// The program's own number.
+    pub(super) step: Option<i128>,
+    /// Selected by the default, which passes over calls that hold nothing.
+    pub(super) picked: bool,
+    pub(super) details: &'a Details,
+}
+
+/// Opens a capture; `None` where that cannot be, which has been said.
+pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Session>> {
+    if !exit::is_owner() {
+        // A forked child: what follows was set up for its parent.
+        return None;
+    }
+    panics::watch();
+    for leftover in state.files.leftovers() {
+        say!("{}", leftover.line);
+    }
+    let counter = &wanted.call.counter;
+    let step = wanted.step.unwrap_or(i128::from(wanted.number));
+    let reserved = state.files.reserve(files::Wanted {
+        name: &counter.name,
+        step,
+        rank: state.rank().map(|rank| rank.rank),
+    });
+    let (file, reservation) = match reserved {
+        Ok(reserved) => reserved,
+        Err(error) => {
+            crate::say::once(&format!("no trace can be written: {error}"));
+            end_pick(counter, wanted.picked, Ended::Withdrawn);
+            return None;
+        }
+    };
+    let meta = meta(state, &wanted);
+    record::prepare();
+    let mut digest = Digest::new();
+    digest.meta(&meta, wanted.details.items.and_then(|items| u64::try_from(items).ok()));
+    let session = Session::new();
+    let ending = ending(state, wanted.call, wanted.picked, reservation);
+    let output = Output::new(
+        Arc::clone(&session),
+        file,
+        &meta,
+        state.settings.planes.contains(Plane::Spans),
+        digest,
+        ending,
+    );
+    if let Err(error) = record::open_output(output) {
+        crate::say::once(&format!("no trace can be written: the writer's thread: {error}"));
+        return None;
+    }
+    exit::remember(&session);
+    Some(session)
+}
+
+/// The device that the measured region's ends wait for.
+#[cfg(feature = "candle")]
+pub(super) fn sync_device(
+    state: &State,
+    device: Option<candle_core::Device>,
+) -> Option<candle_core::Device> {
+    use super::settings::SyncMode;
+    let wanted = state.settings.sync.unwrap_or(SyncMode::Measured);
+    device.filter(|device| wanted != SyncMode::None && !device.is_cpu())
+}
+
+#[cfg(feature = "candle")]
+fn is_synchronized(state: &State, details: &Details) -> bool {
+    sync_device(state, details.sync.clone()).is_some()
+}
+
+#[cfg(not(feature = "candle"))]
+fn is_synchronized(_: &State, _: &Details) -> bool {
+    false
+}
+
+fn meta(state: &State, wanted: &Wanted<'_>) -> TraceRunMeta {
+    let counter = &wanted.call.counter;
+    let own = wanted
+        .step
+        .and_then(|step| u64::try_from(step).ok())
+        .filter(|step| *step > 0);
+    let capture_step = own.unwrap_or(wanted.number);
+    let mut tags: BTreeMap<String, String> = state.settings.tags.clone();
+    tags.extend(wanted.details.tags.iter().cloned());
+    if let (Some(step), None) = (wanted.step, own) {
+        tags.insert("step".to_owned(), step.to_string());
+    }
+    if let Some(items) = wanted.details.items {
+        tags.insert("items".to_owned(), items.to_string());
+    }
+    if let Some(rank) = state.rank() {
+        tags.insert("rank".to_owned(), rank.rank.to_string());
+        if let Some(world) = rank.world {
+            tags.insert("world_size".to_owned(), world.to_string());
+        }
+    }
+    let (phase, call) = match counter.kind {
+        Kind::Train => (ExecutionPhase::Train, "update"),
+        Kind::Infer => (ExecutionPhase::Infer, "inference"),
+    };
+    TraceRunMeta {
+        run_id: crate::trace::new_run_id(),
+        correlation_id: format!("{}/{call}-{capture_step}", counter.name),
+        entrypoint: counter.name.to_string(),
+        phase,
+        timestamp: crate::trace::utc_now(),
+        capture_step,
+        warmup_steps: capture_step - 1,
+        device: wanted
+            .details
+            .device
+            .clone()
+            .unwrap_or_else(|| "unknown".to_owned()),
+        measured_region_device_synchronized: is_synchronized(state, wanted.details),
+        timing_mode: TimingMode::Host,
+        capture_contract: contract(state.settings.planes, phase),
+        comparison_identity: None,
+        tags,
+        candle_version: None,
+    }
+}
+
+/// What the trace claims to hold: never all of anything.
+fn contract(planes: Planes, phase: ExecutionPhase) -> CaptureContract {
+    let partial = |on: bool| {
+        if on {
+            CoverageLevel::Partial
+        } else {
+            CoverageLevel::None
+        }
+    };
+    let tensors = cfg!(feature = "candle") && planes.contains(Plane::Stats);
+    let gradients = cfg!(feature = "candle")
+        && phase == ExecutionPhase::Train
+        && planes.contains(Plane::Gradients);
+    CaptureContract {
+        measurement_scope: MeasurementScope::ProfiledWork,
+        activations: partial(tensors),
+        tensors: partial(tensors),
+        gradients: partial(gradients),
+        ..CaptureContract::default()
+    }
+}
+
+fn end_pick(counter: &Counter, picked: bool, ended: Ended) -> Fate {
+    if picked {
+        counter.pick().end(ended)
+    } else if ended == Ended::Withdrawn {
+        Fate::Discard
+    } else {
+        Fate::Publish { drop_kept: false }
+    }
+}
+
+/// What the writer does when the trace's last line is written.
+fn ending(
+    state: &'static State,
+    call: &Arc<Call>,
+    picked: bool,
+    reservation: Reservation,
+) -> record::Ending {
+    let call = Arc::clone(call);
+    Box::new(move |closing: Closing| {
+        let ended = if call.is_withdrawn() {
+            Ended::Withdrawn
+        } else if closing.failed {
+            Ended::Failed
+        } else if closing.inner > 0 {
+            Ended::Evidence
+        } else {
+            Ended::Empty
+        };
+        let fate = end_pick(&call.counter, picked, ended);
+        if let Some(error) = closing.broken {
+            let partial = reservation.keep_partial();
+            say!(
+                "{}: {error}; the trace ends where that happened",
+                partial.display()
+            );
+            return Finished;
+        }
+        match fate {
+            Fate::Discard => reservation.discard(),
+            Fate::KeepAside => *call.counter.kept() = Some(reservation),
+            Fate::Publish { drop_kept } => {
+                if let Some(kept) = call.counter.kept().take().filter(|_| drop_kept) {
+                    kept.discard();
+                }
+                match reservation.commit() {
+                    Ok(path) => summarise(&state.settings.summary, &closing.digest, &path),
+                    Err(error) => say!("{error}"),
+                }
+            }
+        }
+        Finished
+    })
+}
+
+fn summarise(to: &SummaryTo, digest: &Digest, path: &std::path::Path) {
+    match to {
+        SummaryTo::Off => {}
+        SummaryTo::Stderr => {
+            let text = view::render(digest, &view::Look::of_stderr(path));
+            use std::io::Write;
+            // Nobody is left to tell where stderr cannot be written.
+            let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        }
+        SummaryTo::File(file) => {
+            let text = view::render(digest, &view::Look::of_file(path));
+            let written = std::fs::OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(file)
+                .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
+            if let Err(error) = written {
+                crate::say::once(&format!("the summary cannot be written to {}: {error}", file.display()));
+            }
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! A measured call: counted, captured where it is selected, and closed whatever way it ends.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::counter::{self, Active, Call, Counter};
+use super::open;
+use super::panics::panic_reason;
+use super::state::{self, State};
+use crate::record::{
+    AsyncSpan, End, Ended, Evidence, MeasureSite, MeasuredStart, Owner, Place, Recorder, Session,
+    Span, SpanSource, recorder,
+};
+
+/// What decides whether a call is captured; asked at every call while profiling is on.
+#[derive(Default)]
+pub struct Key {
+    name: Option<String>,
+    step: Option<i128>,
+}
+
+impl Key {
+    /// `name = "…{arg}…"`; a blank text leaves the default name.
+    pub fn name(&mut self, text: String) {
+        if text.trim().is_empty() {
+            crate::say::once("a measured name came out blank; the default name stands in");
+        } else {
+            self.name = Some(text);
+        }
+    }
+
+    /// `step = EXPR`
+    pub fn step(&mut self, step: impl TryInto<i128>) {
+        self.step = step.try_into().ok();
+    }
+}
+
+/// What a captured call tells of itself; asked only then.
+#[derive(Default)]
+pub struct Details {
+    pub(super) device: Option<String>,
+    pub(super) items: Option<i128>,
+    pub(super) tags: Vec<(String, String)>,
+    #[cfg(feature = "candle")]
+    pub(super) sync: Option<candle_core::Device>,
+    /// The program named the device, so the arguments are not asked.
+    told: bool,
+}
+
+impl Details {
+    /// `device = EXPR`
+    pub fn device(&mut self, device: impl crate::DeviceName) {
+        let (name, _handle) = device.describe();
+        self.device = Some(name);
+        #[cfg(feature = "candle")]
+        {
+            self.sync = _handle;
+        }
+        self.told = true;
+    }
+
+    /// `items = EXPR`
+    pub fn items(&mut self, items: impl TryInto<i128>) {
+        self.items = items.try_into().ok();
+    }
+
+    /// `tags(key = EXPR)`
+    pub fn tag(&mut self, key: &'static str, value: impl fmt::Display) {
+        self.tags.push((key.to_owned(), value.to_string()));
+    }
+
+    /// An argument of the call: the first tensor among them tells the device.
+    pub fn argument<T: ?Sized>(&mut self, value: &T) {
+        #[cfg(feature = "candle")]
+        if !self.told && self.device.is_none() {
+            if let Some(tensor) = crate::tensor::as_tensor(value) {
+                self.device = Some(crate::instrument::candle::device_label(tensor.device()));
+                self.sync = Some(tensor.device().clone());
+            }
+        }
+        #[cfg(not(feature = "candle"))]
+        let _ = value;
+    }
+}
+
+/// A measured call. When it is dropped the call is over: its span ends, and the capture it opened is complete, or
+/// failed where its thread panics.
+#[must_use = "the measured call ends when this is dropped"]
+pub struct Measured(State_);
+
+enum State_ {
+    /// Profiling is off, or the call is counted elsewhere.
+    Off,
+    /// Inside another measured call: a plain span.
+    Inside(Span),
+    /// Counted, not captured.
+    Counted(Arc<Call>, #[allow(dead_code, reason = "held for its drop")] Active),
+    Captured(Box<Capture>, Active),
+    /// Over.
+    Done,
+}
+
+/// A capture that a measured call opened.
+pub(crate) struct Capture {
+    session: Arc<Session>,
+    pub(super) call: Arc<Call>,
+    /// The opening thread's recorder and the measured span's token; a future's polls have their own.
+    own: Option<(&'static Recorder, u64)>,
+    #[cfg(feature = "candle")]
+    sync: Option<candle_core::Device>,
+}
+
+impl Measured {
+    /// Profiling is off.
+    #[inline(always)]
+    pub(crate) fn off() -> Self {
+        Self(State_::Off)
+    }
+
+    /// A call inside an open capture: the measured region of a session by hand that has none, else a plain span.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn inside(recorder: &'static Recorder, site: &'static MeasureSite, key: Key) -> Self {
+        Self(State_::Inside(inside(recorder, site, key.name)))
+    }
+
+    /// A call outside of any capture.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn call(
+        site: &'static MeasureSite,
+        key: impl FnOnce(&mut Key),
+        details: impl FnOnce(&mut Details),
+    ) -> Self {
+        let Some(state) = state::state() else {
+            return Self::off();
+        };
+        if counter::in_call() {
+            return Self::off();
+        }
+        let mut asked = Key::default();
+        key(&mut asked);
+        let counter = counter::of(site, asked.name.as_deref());
+        let source = source(site, asked.name);
+        Self::begin(state, counter, source, asked.step, details)
+    }
+
+    /// A call of the free functions.
+    #[cold]
+    pub(crate) fn named(state: &'static State, counter: Arc<Counter>, source: SpanSource) -> Self {
+        if counter::in_call() {
+            return Self::off();
+        }
+        Self::begin(state, counter, source, None, |_| {})
+    }
+
+    fn begin(
+        state: &'static State,
+        counter: Arc<Counter>,
+        source: SpanSource,
+        step: Option<i128>,
+        details: impl FnOnce(&mut Details),
+    ) -> Self {
+        let (call, number) = count(counter, step);
+        let active = Active::new(&call);
+        match select(state, &call, number, step, details) {
+            None => Self(State_::Counted(call, active)),
+            Some(mut capture) => {
+                let since_previous_ns = call.counter.since_previous();
+                capture.begin(source, MeasuredStart { since_previous_ns });
+                Self(State_::Captured(capture, active))
+            }
+        }
+    }
+
+    /// Ends the measured span; a capture stays open until [`Ended::finish`] or the drop of the result.
+    #[inline]
+    pub fn end(mut self) -> Ended {
+        match std::mem::replace(&mut self.0, State_::Done) {
+            State_::Off | State_::Done => Ended::here(),
+            State_::Inside(span) => span.end(),
+            State_::Counted(call, _active) => {
+                call.over();
+                Ended::here()
+            }
+            State_::Captured(capture, _active) => {
+                capture.end_span();
+                Ended(Place::Capture(capture))
+            }
+        }
+    }
+
+    /// Marks the call as failed, for the reason given: its trace ends as failed.
+    pub fn fail(mut self, reason: impl Into<String>) {
+        if let State_::Captured(capture, _active) = std::mem::replace(&mut self.0, State_::Done) {
+            capture.end_span();
+            capture.finish(Some(reason.into()));
+        }
+    }
+}
+
+impl Drop for Measured {
+    #[inline]
+    fn drop(&mut self) {
+        if !matches!(self.0, State_::Off | State_::Done) {
+            self.over();
+        }
+    }
+}
+
+impl Measured {
+    #[cold]
+    fn over(&mut self) {
+        match std::mem::replace(&mut self.0, State_::Done) {
+            State_::Counted(call, _active) => call.over(),
+            State_::Captured(capture, _active) => {
+                capture.end_span();
+                capture.finish(std::thread::panicking().then(panic_reason));
+            }
+            State_::Inside(_) | State_::Off | State_::Done => {}
+        }
+    }
+}
+
+/// Enters a measured call whose span is a future's.
+pub(crate) fn async_call(
+    site: &'static MeasureSite,
+    key: impl FnOnce(&mut Key),
+    details: impl FnOnce(&mut Details),
+) -> AsyncSpan {
+    let Some(state) = state::state() else {
+        return AsyncSpan::none();
+    };
+    if counter::in_call() {
+        return AsyncSpan::none();
+    }
+    let mut asked = Key::default();
+    key(&mut asked);
+    let counter = counter::of(site, asked.name.as_deref());
+    let source = source(site, asked.name);
+    let (call, number) = count(counter, asked.step);
+    let _active = Active::new(&call);
+    match select(state, &call, number, asked.step, details) {
+        None => AsyncSpan::counted(call),
+        Some(capture) => {
+            let since_previous_ns = call.counter.since_previous();
+            AsyncSpan::measured(capture, call, source, MeasuredStart { since_previous_ns })
+        }
+    }
+}
+
+/// A measured future inside an open capture is a plain span.
+pub(crate) fn async_inside(
+    recorder: &'static Recorder,
+    site: &'static MeasureSite,
+    key: impl FnOnce(&mut Key),
+) -> AsyncSpan {
+    let mut asked = Key::default();
+    key(&mut asked);
+    AsyncSpan::begin(recorder, source(site, asked.name))
+}
+
+/// Enters a measured region inside an open capture.
+pub(crate) fn inside(
+    recorder: &'static Recorder,
+    site: &'static MeasureSite,
+    name: Option<String>,
+) -> Span {
+    let is_first = recorder
+        .by_hand()
+        .is_some_and(|session| !session.has_measured());
+    let measured = is_first.then(MeasuredStart::default);
+    Span::on(recorder, recorder.open_cold(source(site, name), measured))
+}
+
+fn source(site: &'static MeasureSite, name: Option<String>) -> SpanSource {
+    match name {
+        None => SpanSource::Site(&site.span),
+        Some(name) => SpanSource::Named(&site.span, name.into()),
+    }
+}
+
+fn count(counter: Arc<Counter>, step: Option<i128>) -> (Arc<Call>, u64) {
+    let number = counter.count(step);
+    (Call::new(counter), number)
+}
+
+/// Opens a capture where the call is selected for one.
+fn select(
+    state: &'static State,
+    call: &Arc<Call>,
+    number: u64,
+    step: Option<i128>,
+    details: impl FnOnce(&mut Details),
+) -> Option<Box<Capture>> {
+    let counter = &call.counter;
+    let schedule = &state.settings.schedule;
+    let picked = schedule.is_default() && counter.pick().begin(number);
+    let selected = picked
+        || (!schedule.is_default() && schedule.selects(&counter.name, counter.kind, number, step))
+        || counter.take_forced();
+    if !selected {
+        return None;
+    }
+    let mut told = Details::default();
+    details(&mut told);
+    let wanted = open::Wanted {
+        call,
+        number,
+        step,
+        picked,
+        details: &told,
+    };
+    let session = open::open(state, wanted)?;
+    state.captured.store(true, Ordering::Relaxed);
+    Some(Box::new(Capture {
+        session,
+        call: Arc::clone(call),
+        own: None,
+        #[cfg(feature = "candle")]
+        sync: open::sync_device(state, told.sync),
+    }))
+}
+
+impl Capture {
+    pub(crate) fn session(&self) -> Arc<Session> {
+        Arc::clone(&self.session)
+    }
+
+    /// Makes the capture current on this thread and opens its measured span.
+    fn begin(&mut self, source: SpanSource, start: MeasuredStart) {
+        let recorder = self.session.attach();
+        self.synchronize();
+        let token = recorder.open_cold(source, Some(start));
+        self.own = Some((recorder, token));
+    }
+
+    /// Waits for the device, where that was asked for and the device is not the CPU.
+    fn synchronize(&self) {
+        #[cfg(feature = "candle")]
+        if let Some(device) = &self.sync
+            && let Err(error) = device.synchronize()
+        {
+            crate::say::once(&format!("the device could not be waited for: {error}"));
+        }
+    }
+
+    /// Ends the measured span of a call that is not a future.
+    fn end_span(&self) {
+        if let Some((recorder, token)) = self.own {
+            self.synchronize();
+            recorder.close_cold(token);
+        }
+    }
+
+    pub(crate) fn record(&self, make: impl FnOnce(&mut dyn FnMut(Evidence))) {
+        if let Some((recorder, _)) = self.own {
+            crate::record::observe(recorder, || Owner::LastEnded, make);
+        }
+    }
+
+    /// Ends the capture: failed, where there is a reason.
+    pub(crate) fn finish(self: Box<Self>, failure: Option<String>) {
+        let end = match failure {
+            None => End::Complete,
+            Some(reason) if reason.trim().is_empty() => {
+                End::Failed("the call failed without a word".to_owned())
+            }
+            Some(reason) => End::Failed(reason),
+        };
+        self.close(end);
+    }
+
+    fn close(&self, end: End) {
+        if self.session.end(end) && self.session.wait().is_none() {
+            crate::say::say!(
+                "the writer of a trace made no progress for 5 s; the program goes on without it"
+            );
+        }
+        if let Some((recorder, _)) = self.own {
+            recorder.leave();
+        }
+        self.call.over();
+    }
+}
+
+impl Drop for Capture {
+    /// The evidence of a call was recorded, or its recording was cut short: the capture ends either way.
+    fn drop(&mut self) {
+        if !self.session.has_ended() {
+            let end = if std::thread::panicking() {
+                End::Failed(panic_reason())
+            } else {
+                End::Complete
+            };
+            self.close(end);
+        }
+    }
+}
+
+/// Whether a measured call has to be looked at: profiling may be on.
+#[inline(always)]
+pub(crate) fn current_or_off() -> Result<Option<&'static Recorder>, ()> {
+    match recorder() {
+        Some(recorder) => Ok(Some(recorder)),
+        None if state::is_off() => Err(()),
+        None => Ok(None),
+    }
+}

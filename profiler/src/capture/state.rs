@@ -1,0 +1,119 @@
+//! The settings of this process: read once, when annotated code first runs.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::exit;
+use super::files::Files;
+use super::rank::Rank;
+use super::settings::{Config, Plane, Settings, Target};
+use crate::say::say;
+
+/// What every measured call needs to know.
+pub(crate) struct State {
+    pub(crate) settings: Settings,
+    pub(crate) files: Files,
+    /// Something was captured.
+    pub(crate) captured: AtomicBool,
+}
+
+static STATE: OnceLock<Option<State>> = OnceLock::new();
+static CONFIGURED: Mutex<Option<Config>> = Mutex::new(None);
+
+const UNREAD: u8 = 0;
+const OFF: u8 = 1;
+const ON: u8 = 2;
+/// The same as [`STATE`] in one byte, for the calls that only want to know that profiling is off.
+static SWITCH: AtomicU8 = AtomicU8::new(UNREAD);
+
+/// Whether the settings have been read and say that nothing is captured.
+#[inline(always)]
+pub(crate) fn is_off() -> bool {
+    SWITCH.load(Ordering::Relaxed) == OFF
+}
+
+/// The settings; `None`: profiling is off.
+pub(crate) fn state() -> Option<&'static State> {
+    let state = STATE.get_or_init(|| {
+        let configured = CONFIGURED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let get = |name: &str| std::env::var_os(name);
+        let settings = match configured {
+            Some(config) => config.into_settings(&get),
+            None => Settings::read(&get).unwrap_or_else(|complaint| {
+                say!("{complaint}; profiling stays off");
+                Settings::off()
+            }),
+        };
+        if settings.target == Target::Off {
+            return None;
+        }
+        exit::register();
+        let files = Files::new(&settings);
+        Some(State {
+            files,
+            settings,
+            captured: AtomicBool::new(false),
+        })
+    });
+    let switch = if state.is_some() { ON } else { OFF };
+    SWITCH.store(switch, Ordering::Relaxed);
+    state.as_ref()
+}
+
+/// The settings, if annotated code has run and profiling is on.
+pub(super) fn known() -> Option<&'static State> {
+    STATE.get()?.as_ref()
+}
+
+/// Whether captures hold this kind of evidence.
+pub(crate) fn records(plane: Plane) -> bool {
+    known().is_some_and(|state| state.settings.planes.contains(plane))
+}
+
+/// A thread runs annotated code for the first time.
+pub(crate) fn first_call() {
+    state();
+}
+
+/// Switches profiling on or off from the program itself, instead of by the environment.
+///
+/// Counts only before annotated code has run for the first time.
+///
+/// # Errors
+/// When annotated code has already run: then nothing is changed.
+pub fn configure(config: Config) -> anyhow::Result<()> {
+    if cfg!(feature = "off") {
+        return Ok(());
+    }
+    let mut configured = CONFIGURED.lock().unwrap_or_else(PoisonError::into_inner);
+    anyhow::ensure!(
+        STATE.get().is_none(),
+        "configure was called after annotated code had run: call it first, for example at the start of `main`"
+    );
+    *configured = Some(config);
+    Ok(())
+}
+
+static RANK: Mutex<Option<Rank>> = Mutex::new(None);
+
+/// Tells which process of a distributed run this is, of how many; wins over the launcher's variables.
+///
+/// The rank goes into the names and tags of the traces that open after this call.
+pub fn set_rank(rank: u64, world: u64) {
+    let told = Rank {
+        rank,
+        world: Some(world),
+    };
+    *RANK.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+}
+
+impl State {
+    /// The rank, where it is known.
+    pub(crate) fn rank(&self) -> Option<Rank> {
+        let set = *RANK.lock().unwrap_or_else(PoisonError::into_inner);
+        set.or(self.settings.rank)
+    }
+}

@@ -1,0 +1,313 @@
+//! What can be recorded: the tensors and the numbers inside a value, found by its type.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::record::{Ended, Evidence, RecordSite};
+use crate::trace::TensorStatsEvent;
+
+/// A value that holds tensors whose statistics can be recorded.
+///
+/// Implemented for candle's `Tensor` and `Var` and for references, `Option`, `Result`, tuples, `Vec`, slices, arrays,
+/// `Box`, `Rc`, `Arc` and maps of such values. `None` and `Err` record nothing; the items of a collection get
+/// `label/0`, `label/1`, …, or `label/key`.
+#[diagnostic::on_unimplemented(
+    message = "`record_stats` finds no tensor in `{Self}`",
+    label = "holds no tensor",
+    note = "allowed are candle's `Tensor` and `Var`, and references, `Option`, `Result`, tuples, `Vec`, slices, arrays, `Box`, `Rc`, `Arc` and maps of them; for one number use `record_scalar`"
+)]
+pub trait Observe {
+    /// Shows the observer each tensor.
+    fn observe(&self, observer: &mut Observer<'_>);
+}
+
+/// A value that is one number, or holds some.
+///
+/// Implemented for integers, floats, candle's 0-d `Tensor` and `Var`, and for references, `Option`, `Result` and tuples
+/// of such values. `None` and `Err` record nothing.
+#[diagnostic::on_unimplemented(
+    message = "`record_scalar` finds no number in `{Self}`",
+    label = "is no number",
+    note = "allowed are integers, floats, 0-d tensors, and references, `Option`, `Result` and tuples of them; for tensors use `record_stats`"
+)]
+pub trait ObserveScalar {
+    /// Shows the observer each number.
+    fn observe_scalar(&self, observer: &mut ScalarObserver<'_>);
+}
+
+/// Receives the tensors of a value under their labels.
+pub struct Observer<'a> {
+    label: String,
+    #[cfg(feature = "candle")]
+    sink: &'a mut dyn FnMut(&str, &candle_core::Tensor),
+    #[cfg(not(feature = "candle"))]
+    sink: std::marker::PhantomData<&'a mut ()>,
+}
+
+/// Receives the numbers of a value under their labels.
+pub struct ScalarObserver<'a> {
+    label: String,
+    sink: &'a mut dyn FnMut(&str, f64),
+}
+
+/// A label that parts of a value extend.
+trait Labelled {
+    fn label(&mut self) -> &mut String;
+
+    fn part_of(&mut self, name: &dyn Display, visit: &mut dyn FnMut(&mut Self)) {
+        use std::fmt::Write;
+        let whole = self.label().len();
+        // A key whose text cannot be made is left out of the label.
+        let _ = write!(self.label(), "/{name}");
+        visit(self);
+        self.label().truncate(whole);
+    }
+}
+
+impl Labelled for Observer<'_> {
+    fn label(&mut self) -> &mut String {
+        &mut self.label
+    }
+}
+
+impl Labelled for ScalarObserver<'_> {
+    fn label(&mut self) -> &mut String {
+        &mut self.label
+    }
+}
+
+impl Observer<'_> {
+    /// A tensor under the label so far.
+    #[cfg(feature = "candle")]
+    pub fn tensor(&mut self, tensor: &candle_core::Tensor) {
+        (self.sink)(&self.label, tensor);
+    }
+
+    /// A part of the value: what it holds gets `label/name`.
+    pub fn part(&mut self, name: impl Display, value: &(impl Observe + ?Sized)) {
+        self.part_of(&name, &mut |observer| value.observe(observer));
+    }
+}
+
+impl ScalarObserver<'_> {
+    /// A number under the label so far.
+    pub fn number(&mut self, number: f64) {
+        (self.sink)(&self.label, number);
+    }
+
+    /// A part of the value: what it holds gets `label/name`.
+    pub fn part(&mut self, name: impl Display, value: &(impl ObserveScalar + ?Sized)) {
+        self.part_of(&name, &mut |observer| value.observe_scalar(observer));
+    }
+}
+
+/// The label of a record: the built text, or the site's own where that is blank.
+fn label(site: &RecordSite, text: Option<String>) -> String {
+    match text {
+        Some(text) if !text.trim().is_empty() => text,
+        Some(_) => {
+            crate::say::once(&format!(
+                "{}:{}: a label came out blank; the default name stands in",
+                site.file, site.line
+            ));
+            site.label.resolve().into_owned()
+        }
+        None => site.label.resolve().into_owned(),
+    }
+}
+
+/// Records the statistics of the tensors that `visit` shows.
+pub(crate) fn statistics(
+    at: &Ended,
+    site: &RecordSite,
+    text: Option<String>,
+    visit: &dyn Fn(&mut Observer<'_>),
+) {
+    if !at.wants(crate::capture::Plane::Stats) {
+        return;
+    }
+    at.record(|emit| {
+        let label = label(site, text);
+        #[cfg(feature = "candle")]
+        visit(&mut Observer {
+            label,
+            sink: &mut |label, tensor| crate::tensor::evidence(label, tensor, emit),
+        });
+        #[cfg(not(feature = "candle"))]
+        {
+            let _ = emit;
+            visit(&mut Observer {
+                label,
+                sink: std::marker::PhantomData,
+            });
+        }
+    });
+}
+
+/// Records the numbers that `visit` shows.
+pub(crate) fn scalars(
+    at: &Ended,
+    site: &RecordSite,
+    text: Option<String>,
+    visit: &dyn Fn(&mut ScalarObserver<'_>),
+) {
+    if !at.wants(crate::capture::Plane::Scalars) {
+        return;
+    }
+    at.record(|emit| {
+        visit(&mut ScalarObserver {
+            label: label(site, text),
+            sink: &mut |label, number| emit(scalar(label, number)),
+        });
+    });
+}
+
+/// One number as evidence: a statistic of one element. JSON has no NaN, so the count says it.
+fn scalar(label: &str, number: f64) -> Evidence {
+    let finite = number.is_finite();
+    let shown = if finite { number } else { 0.0 };
+    Evidence::Statistics(Box::new(TensorStatsEvent {
+        span_id: String::new(),
+        label: label.to_owned(),
+        shape: Vec::new(),
+        dtype: "f64".to_owned(),
+        elements: 1,
+        non_finite: u64::from(!finite),
+        rms: shown.abs(),
+        abs_max: shown.abs(),
+        mean: shown,
+        extra: None,
+    }))
+}
+
+macro_rules! through {
+    ($($type:ty)*) => {$(
+        impl<T: Observe + ?Sized> Observe for $type {
+            fn observe(&self, observer: &mut Observer<'_>) {
+                (**self).observe(observer);
+            }
+        }
+        impl<T: ObserveScalar + ?Sized> ObserveScalar for $type {
+            fn observe_scalar(&self, observer: &mut ScalarObserver<'_>) {
+                (**self).observe_scalar(observer);
+            }
+        }
+    )*};
+}
+
+through! { &T &mut T Box<T> Rc<T> Arc<T> }
+
+impl<T: Observe> Observe for Option<T> {
+    fn observe(&self, observer: &mut Observer<'_>) {
+        if let Some(value) = self {
+            value.observe(observer);
+        }
+    }
+}
+
+impl<T: ObserveScalar> ObserveScalar for Option<T> {
+    fn observe_scalar(&self, observer: &mut ScalarObserver<'_>) {
+        if let Some(value) = self {
+            value.observe_scalar(observer);
+        }
+    }
+}
+
+impl<T: Observe, E> Observe for Result<T, E> {
+    fn observe(&self, observer: &mut Observer<'_>) {
+        if let Ok(value) = self {
+            value.observe(observer);
+        }
+    }
+}
+
+impl<T: ObserveScalar, E> ObserveScalar for Result<T, E> {
+    fn observe_scalar(&self, observer: &mut ScalarObserver<'_>) {
+        if let Ok(value) = self {
+            value.observe_scalar(observer);
+        }
+    }
+}
+
+impl<T: Observe> Observe for [T] {
+    fn observe(&self, observer: &mut Observer<'_>) {
+        for (index, value) in self.iter().enumerate() {
+            observer.part(index, value);
+        }
+    }
+}
+
+impl<T: Observe> Observe for Vec<T> {
+    fn observe(&self, observer: &mut Observer<'_>) {
+        self.as_slice().observe(observer);
+    }
+}
+
+impl<T: Observe, const N: usize> Observe for [T; N] {
+    fn observe(&self, observer: &mut Observer<'_>) {
+        self.as_slice().observe(observer);
+    }
+}
+
+impl<K: Display, T: Observe> Observe for BTreeMap<K, T> {
+    fn observe(&self, observer: &mut Observer<'_>) {
+        for (key, value) in self {
+            observer.part(key, value);
+        }
+    }
+}
+
+impl<K: Display, T: Observe, S> Observe for HashMap<K, T, S> {
+    /// In the order of the keys' texts, since the map's own order changes from run to run.
+    fn observe(&self, observer: &mut Observer<'_>) {
+        let mut items: Vec<(String, &T)> = self
+            .iter()
+            .map(|(key, value)| (key.to_string(), value))
+            .collect();
+        items.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (key, value) in items {
+            observer.part(key, value);
+        }
+    }
+}
+
+macro_rules! tuples {
+    ($(($($name:ident $index:tt),+))*) => {$(
+        impl<$($name: Observe),+> Observe for ($($name,)+) {
+            fn observe(&self, observer: &mut Observer<'_>) {
+                $(observer.part($index, &self.$index);)+
+            }
+        }
+        impl<$($name: ObserveScalar),+> ObserveScalar for ($($name,)+) {
+            fn observe_scalar(&self, observer: &mut ScalarObserver<'_>) {
+                $(observer.part($index, &self.$index);)+
+            }
+        }
+    )*};
+}
+
+tuples! {
+    (A 0)
+    (A 0, B 1)
+    (A 0, B 1, C 2)
+    (A 0, B 1, C 2, D 3)
+    (A 0, B 1, C 2, D 3, E 4)
+    (A 0, B 1, C 2, D 3, E 4, F 5)
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6)
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7)
+}
+
+macro_rules! numbers {
+    ($($type:ty)*) => {$(
+        impl ObserveScalar for $type {
+            #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "a trace's numbers are f64")]
+            fn observe_scalar(&self, observer: &mut ScalarObserver<'_>) {
+                observer.number(*self as f64);
+            }
+        }
+    )*};
+}
+
+numbers! { f32 f64 u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize }

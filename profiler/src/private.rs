@@ -1,0 +1,175 @@
+//! What the expansions of the attributes call. Not for use by hand: no promise of stability.
+//!
+//! Every path that an expansion names starts here, so that a renamed or re-exported crate needs one `crate = path`.
+
+use std::fmt;
+
+pub use crate::capture::{Details, Key, Measured};
+pub use crate::observe::{Observe, ObserveScalar};
+pub use crate::phase::ExecutionStep;
+pub use crate::record::{
+    AsyncSpan, CallSite, Ended, Instrumented, MeasureSite, Name, RecordSite, Span, instrument,
+};
+pub use crate::trace::SpanKind;
+
+pub mod outcome;
+pub use outcome::Outcome;
+
+use crate::capture;
+use crate::record::{SpanSource, recorder};
+
+/// Opens a span with the call site's own name.
+#[inline(always)]
+pub fn enter(site: &'static CallSite) -> Span {
+    Span::enter(site)
+}
+
+/// Opens a span whose name is built only while a capture is open.
+#[inline(always)]
+pub fn enter_named(site: &'static CallSite, text: impl FnOnce() -> String) -> Span {
+    match recorder() {
+        None => Span::none(),
+        Some(recorder) => Span::enter_as(recorder, named(site, text())),
+    }
+}
+
+/// The same with `{#}`, the ordinal of this call under its parent span.
+#[inline(always)]
+pub fn enter_numbered(site: &'static CallSite, text: impl FnOnce(u64) -> String) -> Span {
+    match recorder() {
+        None => Span::none(),
+        Some(recorder) => {
+            let ordinal = recorder.ordinal(std::ptr::from_ref(site).addr());
+            Span::enter_as(recorder, named(site, text(ordinal)))
+        }
+    }
+}
+
+/// A span's source with a built name; a blank one leaves the default.
+fn named(site: &'static CallSite, text: String) -> SpanSource {
+    if text.trim().is_empty() {
+        crate::say::once(&format!(
+            "{}:{}: a span's name came out blank; the default name stands in",
+            site.file, site.line
+        ));
+        return SpanSource::Site(site);
+    }
+    SpanSource::Named(site, text.into())
+}
+
+/// Enters a measured call.
+#[inline(always)]
+pub fn measure(
+    site: &'static MeasureSite,
+    key: impl FnOnce(&mut Key),
+    details: impl FnOnce(&mut Details),
+) -> Measured {
+    match capture::current_or_off() {
+        Err(()) => Measured::off(),
+        Ok(None) => Measured::call(site, key, details),
+        Ok(Some(recorder)) => {
+            let mut asked = Key::default();
+            key(&mut asked);
+            Measured::inside(recorder, site, asked)
+        }
+    }
+}
+
+/// Runs the user's body; a function so that the closure's bounds are exactly `FnOnce`.
+#[inline(always)]
+pub fn invoke<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+/// A label's text, built only while a capture is open, from the arguments as they were passed.
+#[inline(always)]
+pub fn text(_site: &'static RecordSite, text: impl FnOnce() -> String) -> Option<String> {
+    recorder().map(|_| text())
+}
+
+/// The same with `{#}`.
+#[inline(always)]
+pub fn numbered_text(
+    site: &'static RecordSite,
+    text: impl FnOnce(u64) -> String,
+) -> Option<String> {
+    recorder().map(|recorder| text(recorder.ordinal(std::ptr::from_ref(site).addr())))
+}
+
+/// `format!`, reachable by one absolute path.
+pub fn format(arguments: fmt::Arguments<'_>) -> String {
+    fmt::format(arguments)
+}
+
+/// Statistics of the tensors in `value`.
+#[inline]
+pub fn record_stats<T: Observe + ?Sized>(
+    at: &Ended,
+    site: &'static RecordSite,
+    text: Option<String>,
+    value: &T,
+) {
+    if at.is_recording() {
+        crate::observe::statistics(at, site, text, &|observer| value.observe(observer));
+    }
+}
+
+/// The number in `value`.
+#[inline]
+pub fn record_scalar<T: ObserveScalar + ?Sized>(
+    at: &Ended,
+    site: &'static RecordSite,
+    text: Option<String>,
+    value: &T,
+) {
+    if at.is_recording() {
+        crate::observe::scalars(at, site, text, &|observer| value.observe_scalar(observer));
+    }
+}
+
+/// The span of an `async fn`, called at its first poll.
+#[inline(always)]
+pub fn async_enter(site: &'static CallSite) -> AsyncSpan {
+    match recorder() {
+        None => AsyncSpan::none(),
+        Some(recorder) => AsyncSpan::begin(recorder, SpanSource::Site(site)),
+    }
+}
+
+/// See [`enter_named`].
+#[inline(always)]
+pub fn async_enter_named(site: &'static CallSite, text: impl FnOnce() -> String) -> AsyncSpan {
+    match recorder() {
+        None => AsyncSpan::none(),
+        Some(recorder) => AsyncSpan::begin(recorder, named(site, text())),
+    }
+}
+
+/// See [`enter_numbered`].
+#[inline(always)]
+pub fn async_enter_numbered(
+    site: &'static CallSite,
+    text: impl FnOnce(u64) -> String,
+) -> AsyncSpan {
+    match recorder() {
+        None => AsyncSpan::none(),
+        Some(recorder) => {
+            let ordinal = recorder.ordinal(std::ptr::from_ref(site).addr());
+            AsyncSpan::begin(recorder, named(site, text(ordinal)))
+        }
+    }
+}
+
+/// See [`measure`].
+#[inline(always)]
+pub fn async_measure(
+    site: &'static MeasureSite,
+    key: impl FnOnce(&mut Key),
+    details: impl FnOnce(&mut Details),
+) -> AsyncSpan {
+    match capture::current_or_off() {
+        Err(()) => AsyncSpan::none(),
+        Ok(None) => capture::async_call(site, key, details),
+        Ok(Some(recorder)) => capture::async_inside(recorder, site, key),
+    }
+}
