@@ -1,1 +1,4 @@
 //! Profiling of candle programs by attributes.
+
+#[cfg(feature = "candle")]
+pub mod tensor;

@@ -1,0 +1,3 @@
+//! What candle's tensors tell about themselves.
+
+pub mod stats;
