@@ -1,6 +1,57 @@
-//! Profiling of candle programs by attributes.
+//! Attributes that record chosen training steps of [candle](https://github.com/huggingface/candle) programs.
+//!
+//! Put [`macro@profile_step`], [`macro@measured`] and [`macro@record_stats`] on your functions. A normal run does what
+//! it did before. With `CANDLE_PROFILE=traces` in the environment one training step is recorded: spans, statistics of
+//! tensors, numbers, as JSON lines in the open format `candle-graph/trace/10`; a summary comes on stderr. With the
+//! feature `off` everything is compiled out.
+//!
+//! ```
+//! use candle_core::{Device, Result, Tensor};
+//! use candle_profiler::{measured, profile_step, record_scalar, record_stats};
+//!
+//! #[profile_step(forward)]
+//! #[record_stats("logits")]
+//! fn forward(x: &Tensor, w: &Tensor) -> Result<Tensor> {
+//!     x.matmul(w)
+//! }
+//!
+//! #[measured]
+//! #[record_scalar("loss")]
+//! fn train_step(x: &Tensor, w: &Tensor) -> Result<Tensor> {
+//!     forward(x, w)?.sqr()?.mean_all()
+//! }
+//!
+//! # fn main() -> Result<()> {
+//! let (x, w) = (Tensor::ones((4, 8), candle_core::DType::F32, &Device::Cpu)?, Tensor::ones((8, 2), candle_core::DType::F32, &Device::Cpu)?);
+//! for _ in 0..3 {
+//!     train_step(&x, &w)?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A session can also be opened by hand: [`TraceSession`].
 
+mod api;
 mod capture;
+mod device;
+mod observe;
+#[doc(hidden)]
+pub mod private;
+mod record;
+mod say;
+#[cfg(feature = "candle")]
+pub mod tensor;
 pub mod view;
 
-pub use capture::{Complaint, Config, SummaryTo, SyncMode};
+pub use api::{measure, measure_with, record_scalar, record_stats, span, step_span};
+#[cfg(feature = "candle")]
+pub use api::backward;
+#[cfg(feature = "nn")]
+pub use api::backward_step;
+pub use capture::{
+    Complaint, Config, Measured, SummaryTo, SyncMode, capture_next, configure, not_a_step, set_rank,
+};
+pub use device::DeviceName;
+pub use observe::{Observe, ObserveScalar, Observer, ScalarObserver};
+pub use record::{Entered, Handle, Span, current};

@@ -8,3 +8,20 @@ pub(crate) mod schedule;
 pub(crate) mod settings;
 
 pub use settings::{Complaint, Config, SummaryTo, SyncMode};
+
+mod counter;
+mod exit;
+mod open;
+mod panics;
+mod region;
+mod state;
+
+pub use counter::{capture_next, not_a_step};
+pub(crate) use counter::{Active, Call, of_name as counter_of};
+pub(crate) use panics::panic_reason;
+pub use region::{Details, Key, Measured};
+pub(crate) use region::{Capture, async_call, async_inside, current_or_off};
+pub(crate) use schedule::Kind;
+pub(crate) use settings::Plane;
+pub(crate) use state::{first_call, is_off, records, state};
+pub use state::{configure, set_rank};

@@ -1,0 +1,180 @@
+//! The free functions: for code that an attribute cannot stand on.
+
+use std::panic::Location;
+
+use crate::capture::{self, Kind, Measured};
+use crate::observe::{Observe, ObserveScalar};
+use crate::phase::ExecutionStep;
+use crate::private::Outcome;
+use crate::record::{Ended, Name, RecordSite, Span, SpanSource, recorder};
+
+/// A span on this thread until the guard is dropped.
+///
+/// ```
+/// let _span = candle_profiler::span("tokenize");
+/// ```
+#[inline]
+#[track_caller]
+pub fn span(name: impl Into<Box<str>>) -> Span {
+    open(name, None)
+}
+
+/// A span tagged as forward, backward or optimizer step.
+#[inline]
+#[track_caller]
+pub fn step_span(name: impl Into<Box<str>>, step: ExecutionStep) -> Span {
+    open(name, Some(step))
+}
+
+#[inline]
+#[track_caller]
+fn open(name: impl Into<Box<str>>, step: Option<ExecutionStep>) -> Span {
+    if cfg!(feature = "off") {
+        return Span::none();
+    }
+    let location = Location::caller();
+    match recorder() {
+        None => Span::none(),
+        Some(recorder) => {
+            let name = named(name.into(), location);
+            Span::enter_as(
+                recorder,
+                SpanSource::Free {
+                    name,
+                    location,
+                    step,
+                },
+            )
+        }
+    }
+}
+
+/// A blank name says nothing: the place stands in.
+fn named(name: Box<str>, location: &Location<'_>) -> Box<str> {
+    if !name.trim().is_empty() {
+        return name;
+    }
+    crate::say::once(&format!(
+        "{location}: a name is blank; the place stands in for it"
+    ));
+    location.to_string().into()
+}
+
+/// Measures what happens until the guard is dropped, as a call of the name: see [`macro@crate::measured`].
+///
+/// The guard does not see an `Err`: call [`Measured::fail`], or use [`measure_with`].
+#[track_caller]
+pub fn measure(name: impl Into<Box<str>>) -> Measured {
+    if cfg!(feature = "off") {
+        return Measured::off();
+    }
+    let location = Location::caller();
+    let source = |name| SpanSource::Free {
+        name,
+        location,
+        step: None,
+    };
+    match capture::current_or_off() {
+        Err(()) => Measured::off(),
+        Ok(Some(recorder)) => {
+            Measured::inside_named(recorder, source(named(name.into(), location)))
+        }
+        Ok(None) => match capture::state() {
+            None => Measured::off(),
+            Some(state) => {
+                let name = named(name.into(), location);
+                let counter = capture::counter_of(&name, Kind::Train);
+                Measured::named(state, counter, source(name))
+            }
+        },
+    }
+}
+
+/// Measures `work` as a call of the name; where it gives `Err`, the trace ends as failed with its text.
+///
+/// # Errors
+/// What `work` gives.
+#[track_caller]
+pub fn measure_with<T, E: std::fmt::Display>(
+    name: impl Into<Box<str>>,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    use crate::private::outcome::Displayed;
+    if cfg!(feature = "off") {
+        return work();
+    }
+    let measured = measure(name);
+    let value = work();
+    measured
+        .end()
+        .finish(|| (&&&Outcome(&value)).__candle_profiler_failure());
+    value
+}
+
+/// Records the statistics of the tensors in `value` under the label, where a capture is open.
+#[inline]
+#[track_caller]
+pub fn record_stats<T: Observe + ?Sized>(label: &str, value: &T) {
+    if cfg!(feature = "off") || recorder().is_none() {
+        return;
+    }
+    let site = site(Location::caller());
+    crate::observe::statistics(
+        &Ended::here(),
+        &site,
+        Some(label.to_owned()),
+        &|observer| value.observe(observer),
+    );
+}
+
+/// Records a number under the label, where a capture is open.
+#[inline]
+#[track_caller]
+pub fn record_scalar<T: ObserveScalar + ?Sized>(label: &str, value: &T) {
+    if cfg!(feature = "off") || recorder().is_none() {
+        return;
+    }
+    let site = site(Location::caller());
+    crate::observe::scalars(
+        &Ended::here(),
+        &site,
+        Some(label.to_owned()),
+        &|observer| value.observe_scalar(observer),
+    );
+}
+
+fn site(location: &'static Location<'static>) -> RecordSite {
+    RecordSite::new(Name::Text("unnamed"), location.file(), location.line())
+}
+
+/// `loss.backward()` in a backward span.
+///
+/// # Errors
+/// What candle gives.
+#[cfg(feature = "candle")]
+#[track_caller]
+pub fn backward(
+    loss: &candle_core::Tensor,
+) -> candle_core::Result<candle_core::backprop::GradStore> {
+    let span = step_span("backward", ExecutionStep::Backward);
+    let grads = loss.backward();
+    drop(span);
+    grads
+}
+
+/// `loss.backward()` in a backward span, then `optimizer.step(&grads)` in an optimizer span.
+///
+/// An optimizer's own `backward_step` is not called.
+///
+/// # Errors
+/// What candle gives.
+#[cfg(feature = "nn")]
+#[track_caller]
+pub fn backward_step<O: candle_nn::Optimizer>(
+    optimizer: &mut O,
+    loss: &candle_core::Tensor,
+) -> candle_core::Result<()> {
+    let grads = backward(loss)?;
+    let _span = step_span("optimizer", ExecutionStep::Optimizer);
+    optimizer.step(&grads)
+}

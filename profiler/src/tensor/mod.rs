@@ -1,0 +1,200 @@
+//! What candle's tensors tell about themselves.
+
+pub mod stats;
+
+use candle_core::{Tensor, Var};
+
+use crate::instrument::candle::{device_label, dtype_label, tensor_id};
+use crate::observe::{Observe, ObserveScalar, Observer, ScalarObserver};
+use crate::record::Evidence;
+use crate::trace::{
+    MemoryCategory, TensorEvent, TensorExtra, TensorStatsEvent, TensorStatsExtra,
+    dense_tensor_bytes,
+};
+use stats::Statistics;
+
+impl Observe for Tensor {
+    fn observe(&self, observer: &mut Observer<'_>) {
+        observer.tensor(self);
+    }
+}
+
+impl Observe for Var {
+    fn observe(&self, observer: &mut Observer<'_>) {
+        observer.tensor(self.as_tensor());
+    }
+}
+
+impl ObserveScalar for Tensor {
+    fn observe_scalar(&self, observer: &mut ScalarObserver<'_>) {
+        match scalar(self) {
+            Ok(number) => observer.number(number),
+            Err(error) => crate::say::once(&format!("record_scalar: {error}")),
+        }
+    }
+}
+
+impl ObserveScalar for Var {
+    fn observe_scalar(&self, observer: &mut ScalarObserver<'_>) {
+        self.as_tensor().observe_scalar(observer);
+    }
+}
+
+/// The one number of a tensor.
+fn scalar(tensor: &Tensor) -> candle_core::Result<f64> {
+    if tensor.elem_count() != 1 {
+        candle_core::bail!(
+            "a tensor of shape {:?} is no number; allowed is one with a single element",
+            tensor.dims()
+        );
+    }
+    let statistics = stats::statistics(tensor)?;
+    Ok(if statistics.nan > 0 {
+        f64::NAN
+    } else if statistics.pos_inf > 0 {
+        f64::INFINITY
+    } else if statistics.neg_inf > 0 {
+        f64::NEG_INFINITY
+    } else {
+        statistics.mean
+    })
+}
+
+/// What is recorded of a labelled tensor: what it is, and the statistics of its elements.
+pub(crate) fn evidence(label: &str, tensor: &Tensor, emit: &mut dyn FnMut(Evidence)) {
+    match stats::statistics(tensor) {
+        Ok(statistics) => emit(Evidence::Statistics(Box::new(statistics_event(
+            label, tensor, statistics,
+        )))),
+        Err(error) => crate::say::once(&format!("no statistics of {label}: {error}")),
+    }
+    emit(Evidence::Tensor(Box::new(tensor_event(label, tensor))));
+}
+
+fn tensor_event(label: &str, tensor: &Tensor) -> TensorEvent {
+    let is_variable = tensor.is_variable();
+    let dtype = dtype_label(tensor.dtype());
+    let extra = TensorExtra {
+        tracked: Some(tensor.track_op()),
+        ..TensorExtra::default()
+    };
+    TensorEvent {
+        span_id: String::new(),
+        tensor_id: tensor_id(tensor),
+        label: Some(label.to_owned()),
+        shape: tensor.dims().to_vec(),
+        dense_bytes: dense_tensor_bytes(tensor.dims(), &dtype),
+        dtype,
+        device: device_label(tensor.device()),
+        requires_grad: is_variable,
+        category: if is_variable {
+            MemoryCategory::Parameter
+        } else {
+            MemoryCategory::Activation
+        },
+        extra: Some(Box::new(extra)),
+    }
+}
+
+/// The statistics of a tensor as an event; the span's id is left to whoever writes it.
+pub(crate) fn statistics_event(
+    label: &str,
+    tensor: &Tensor,
+    statistics: Statistics,
+) -> TensorStatsEvent {
+    let extra = TensorStatsExtra {
+        min: statistics.min,
+        max: statistics.max,
+        std: Some(statistics.std),
+        l2: Some(statistics.l2),
+        zeros: Some(statistics.zeros),
+        nan: Some(statistics.nan),
+        pos_inf: Some(statistics.pos_inf),
+        neg_inf: Some(statistics.neg_inf),
+        overflow_share: statistics.overflow_share,
+        underflow_share: statistics.underflow_share,
+        first_non_finite: statistics.first_non_finite,
+    };
+    TensorStatsEvent {
+        span_id: String::new(),
+        label: label.to_owned(),
+        shape: tensor.dims().to_vec(),
+        dtype: dtype_label(tensor.dtype()),
+        elements: statistics.elements,
+        non_finite: statistics.non_finite,
+        rms: statistics.rms,
+        abs_max: statistics.abs_max,
+        mean: statistics.mean,
+        extra: Some(Box::new(extra)),
+    }
+}
+
+/// The tensor that a value is, told by its type: a `Tensor`, or a reference, `Option` or `Result` of one.
+pub(crate) fn as_tensor<T: ?Sized>(value: &T) -> Option<&Tensor> {
+    let is = typeid::of::<T>();
+    let at = std::ptr::from_ref(value).cast::<()>();
+    if is == typeid::of::<Tensor>() {
+        // SAFETY: `T` is `Tensor`, which has no lifetime that `typeid` could be blind to.
+        return Some(unsafe { &*at.cast::<Tensor>() });
+    }
+    if is == typeid::of::<&Tensor>() || is == typeid::of::<&mut Tensor>() {
+        // SAFETY: `T` is a reference to a `Tensor`, both kinds of which have the layout of a pointer; it lives at
+        // least as long as the borrow of `value`.
+        return Some(unsafe { *at.cast::<&Tensor>() });
+    }
+    if is == typeid::of::<Option<Tensor>>() {
+        // SAFETY: `T` is `Option<Tensor>`.
+        return unsafe { &*at.cast::<Option<Tensor>>() }.as_ref();
+    }
+    if is == typeid::of::<Option<&Tensor>>() {
+        // SAFETY: `T` is `Option<&Tensor>`, which may be copied.
+        return unsafe { *at.cast::<Option<&Tensor>>() };
+    }
+    if is == typeid::of::<Vec<Tensor>>() || is == typeid::of::<&Vec<Tensor>>() {
+        return None;
+    }
+    tell_foreign(std::any::type_name::<T>());
+    None
+}
+
+/// A tensor of another candle than ours cannot be read: says so, once, and how to find out where it comes from.
+fn tell_foreign(type_name: &str) {
+    let bare = type_name.trim_start_matches("&mut ").trim_start_matches('&');
+    if bare == std::any::type_name::<Tensor>() || bare.ends_with("candle_core::tensor::Tensor") {
+        crate::say::once(
+            "an argument is a `Tensor` of another candle-core than the one candle-profiler was built with, and cannot \
+             be read; `cargo tree -d -i candle-core` shows which crates bring which",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{DType, Device};
+
+    use super::*;
+
+    #[test]
+    fn tensors_are_known_by_their_type() {
+        let mut tensor = Tensor::zeros((2, 3), DType::F32, &Device::Cpu).unwrap();
+        let id = tensor.id();
+        assert_eq!(as_tensor(&tensor).map(Tensor::id), Some(id));
+        assert_eq!(as_tensor(&&tensor).map(Tensor::id), Some(id));
+        assert_eq!(as_tensor(&&mut tensor).map(Tensor::id), Some(id));
+        assert_eq!(as_tensor(&Some(tensor.clone())).map(Tensor::id), Some(id));
+        assert_eq!(as_tensor(&Some(&tensor)).map(Tensor::id), Some(id));
+        assert!(as_tensor(&None::<Tensor>).is_none());
+        assert!(as_tensor(&7_u32).is_none());
+        assert!(as_tensor("text").is_none());
+    }
+
+    #[test]
+    fn a_scalar_is_a_single_element() {
+        let one = Tensor::new(2.5_f32, &Device::Cpu).unwrap();
+        assert!((scalar(&one).unwrap() - 2.5).abs() < f64::EPSILON);
+        let many = Tensor::zeros(3, DType::F32, &Device::Cpu).unwrap();
+        assert!(scalar(&many).unwrap_err().to_string().contains("[3]"));
+        let nan = Tensor::new(f32::NAN, &Device::Cpu).unwrap();
+        assert!(scalar(&nan).unwrap().is_nan());
+    }
+}

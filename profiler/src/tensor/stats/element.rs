@@ -1,0 +1,243 @@
+//! The number formats that candle stores, and how one stored element becomes a float.
+//!
+//! Every decoder is branch-free arithmetic on the bits, so that a loop over it becomes vector code.
+
+use half::{bf16, f16};
+
+/// The float that minima, maxima and comparisons are made in: exact for the elements that use it.
+pub(super) trait Num: Copy + PartialOrd {
+    const ZERO: Self;
+    const INFINITY: Self;
+    const NEG_INFINITY: Self;
+    fn magnitude(self) -> Self;
+    fn wide(self) -> f64;
+}
+
+macro_rules! num {
+    ($float:ty) => {
+        impl Num for $float {
+            const ZERO: Self = 0.0;
+            const INFINITY: Self = <$float>::INFINITY;
+            const NEG_INFINITY: Self = <$float>::NEG_INFINITY;
+            #[inline(always)]
+            fn magnitude(self) -> Self {
+                self.abs()
+            }
+            #[inline(always)]
+            fn wide(self) -> f64 {
+                self.into()
+            }
+        }
+    };
+}
+num!(f32);
+num!(f64);
+
+/// One stored element.
+pub(super) trait Element: Copy {
+    type Num: Num;
+    /// Fractions of the format exist, so overflow and underflow mean something.
+    const FLOAT: bool;
+    /// Squares of the format's values can leave the range of f64.
+    const WIDE: bool = false;
+    /// The smallest normal magnitude; 1 for integers, below which only zero lies.
+    const MIN_NORMAL: Self::Num;
+    /// 90 % of the largest finite value, rounded down; infinite for integers.
+    const NEAR_MAX: Self::Num;
+
+    fn num(self) -> Self::Num;
+
+    /// The exact sum of at most `u32::MAX` elements, where `num` loses digits.
+    #[inline(always)]
+    fn exact_sum(_elements: &[Self]) -> Option<i128> {
+        None
+    }
+}
+
+/// 90 % of `max` as the largest f32 that is not above it: `x > t` then holds for an f32 `x` exactly
+/// where it holds in real numbers.
+const fn near_max(max: f64) -> f32 {
+    let limit = 0.9 * max;
+    let rounded = limit as f32;
+    if rounded as f64 > limit {
+        rounded.next_down()
+    } else {
+        rounded
+    }
+}
+
+macro_rules! integer {
+    ($($int:ty => $num:ty),*) => {$(
+        impl Element for $int {
+            type Num = $num;
+            const FLOAT: bool = false;
+            const MIN_NORMAL: $num = 1.0;
+            const NEAR_MAX: $num = <$num>::INFINITY;
+            #[inline(always)]
+            fn num(self) -> $num {
+                self.into()
+            }
+        }
+    )*};
+}
+integer!(u8 => f32, i16 => f32, u32 => f64, i32 => f64);
+
+impl Element for i64 {
+    type Num = f64;
+    const FLOAT: bool = false;
+    const MIN_NORMAL: f64 = 1.0;
+    const NEAR_MAX: f64 = f64::INFINITY;
+
+    #[inline(always)]
+    fn num(self) -> f64 {
+        self as f64
+    }
+
+    /// Halves are summed apart, which stays in 64 bits for the lengths allowed.
+    #[inline(always)]
+    fn exact_sum(elements: &[Self]) -> Option<i128> {
+        let (mut high, mut low) = (0i64, 0u64);
+        for x in elements {
+            high += x >> 32;
+            low += u64::from(*x as u32);
+        }
+        Some((i128::from(high) << 32) + i128::from(low))
+    }
+}
+
+impl Element for f64 {
+    type Num = f64;
+    const FLOAT: bool = true;
+    const WIDE: bool = true;
+    const MIN_NORMAL: f64 = f64::MIN_POSITIVE;
+    const NEAR_MAX: f64 = 0.9 * f64::MAX;
+    #[inline(always)]
+    fn num(self) -> f64 {
+        self
+    }
+}
+
+impl Element for f32 {
+    type Num = f32;
+    const FLOAT: bool = true;
+    const MIN_NORMAL: f32 = f32::MIN_POSITIVE;
+    const NEAR_MAX: f32 = near_max(f32::MAX as f64);
+    #[inline(always)]
+    fn num(self) -> f32 {
+        self
+    }
+}
+
+impl Element for bf16 {
+    type Num = f32;
+    const FLOAT: bool = true;
+    const MIN_NORMAL: f32 = f32::MIN_POSITIVE;
+    const NEAR_MAX: f32 = near_max(f32::from_bits(0x7f7f_0000) as f64);
+    #[inline(always)]
+    fn num(self) -> f32 {
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+}
+
+/// An f32 from the fields of a shorter float: `magnitude` without its sign, `shift` mantissa bits
+/// fewer than f32 has, an exponent bias smaller by `bias`.
+#[inline(always)]
+fn expand(magnitude: u32, shift: u32, bias: u32) -> u32 {
+    let normal = (magnitude << shift) + (bias << 23);
+    // A subnormal is its mantissa behind the exponent of the smallest normal, less that normal.
+    let one = (bias + 1) << 23;
+    let subnormal = f32::from_bits((magnitude << shift) + one) - f32::from_bits(one);
+    if magnitude << shift < 1 << 23 {
+        subnormal.to_bits()
+    } else {
+        normal
+    }
+}
+
+impl Element for f16 {
+    type Num = f32;
+    const FLOAT: bool = true;
+    const MIN_NORMAL: f32 = 1.0 / 16384.0;
+    const NEAR_MAX: f32 = near_max(65504.0);
+    #[inline(always)]
+    fn num(self) -> f32 {
+        let bits = u32::from(self.to_bits());
+        let magnitude = bits & 0x7fff;
+        let finite = expand(magnitude, 13, 112);
+        let not_finite = (magnitude << 13) | 0x7f80_0000;
+        let chosen = if magnitude < 0x7c00 {
+            finite
+        } else {
+            not_finite
+        };
+        f32::from_bits(chosen | (bits & 0x8000) << 16)
+    }
+}
+
+/// The byte of an f8e4m3: 4 exponent and 3 mantissa bits, no infinity, one NaN of each sign.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct E4M3(pub(super) u8);
+
+impl Element for E4M3 {
+    type Num = f32;
+    const FLOAT: bool = true;
+    const MIN_NORMAL: f32 = 1.0 / 64.0;
+    const NEAR_MAX: f32 = near_max(448.0);
+    #[inline(always)]
+    fn num(self) -> f32 {
+        let bits = u32::from(self.0);
+        let magnitude = bits & 0x7f;
+        let finite = expand(magnitude, 20, 120);
+        let chosen = if magnitude < 0x7f {
+            finite
+        } else {
+            f32::NAN.to_bits()
+        };
+        f32::from_bits(chosen | (bits & 0x80) << 24)
+    }
+}
+
+/// The byte of an f8e8m0: a power of two from 2^-127 to 2^127, or NaN; no sign and no zero.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct E8M0(pub(super) u8);
+
+impl Element for E8M0 {
+    type Num = f32;
+    const FLOAT: bool = true;
+    const MIN_NORMAL: f32 = f32::from_bits(0x0040_0000);
+    const NEAR_MAX: f32 = near_max(f32::from_bits(0x7f00_0000) as f64);
+    #[inline(always)]
+    fn num(self) -> f32 {
+        let power = if self.0 == 0 {
+            0x0040_0000
+        } else {
+            u32::from(self.0) << 23
+        };
+        f32::from_bits(if self.0 == 0xff {
+            f32::NAN.to_bits()
+        } else {
+            power
+        })
+    }
+}
+
+/// Two f4 (2 exponent bits, 1 mantissa bit, only finite values) in a byte; stands for one of them,
+/// the other half being asked for by `HIGH`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct E2M1<const HIGH: bool>(pub(super) u8);
+
+impl<const HIGH: bool> Element for E2M1<HIGH> {
+    type Num = f32;
+    const FLOAT: bool = true;
+    const MIN_NORMAL: f32 = 1.0;
+    const NEAR_MAX: f32 = near_max(6.0);
+    #[inline(always)]
+    fn num(self) -> f32 {
+        let bits = u32::from(if HIGH { self.0 >> 4 } else { self.0 & 0xf });
+        let finite = expand(bits & 7, 22, 126);
+        f32::from_bits(finite | (bits & 8) << 28)
+    }
+}

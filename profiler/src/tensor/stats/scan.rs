@@ -1,0 +1,99 @@
+//! The search for the first value that is not finite, in the row-major order of the view.
+
+use super::element::{Element, Num};
+use super::kernel::CHUNK;
+use super::layout::View;
+use super::path::Path;
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// NaN and +inf; masks are full of -inf.
+    Alarm,
+    NonFinite,
+}
+
+#[inline(always)]
+fn is_wanted<N: Num>(x: N, wanted: Wanted) -> bool {
+    let kept = match wanted {
+        Wanted::Alarm => x < N::INFINITY,
+        Wanted::NonFinite => x.magnitude() < N::INFINITY,
+    };
+    !kept
+}
+
+/// Whether any element is wanted; without early exit, for the vector unit.
+#[inline(always)]
+pub(super) fn any<T: Element>(elements: &[T], wanted: Wanted) -> bool {
+    const LANES: usize = 16;
+    let mut found = [0u32; LANES];
+    let (blocks, rest) = elements.as_chunks::<LANES>();
+    for block in blocks {
+        for lane in 0..LANES {
+            found[lane] |= u32::from(is_wanted(block[lane].num(), wanted));
+        }
+    }
+    found != [0; LANES] || rest.iter().any(|x| is_wanted(x.num(), wanted))
+}
+
+/// The row-major position of the first wanted element, and its value.
+///
+/// The storage is walked as it lies; a run that starts behind the best place found cannot hold a
+/// better one, since ranks only grow along it.
+pub(super) fn first<T: Element>(
+    data: &[T],
+    view: &View,
+    path: Path,
+    wanted: Wanted,
+) -> Option<(usize, f64)> {
+    if !T::FLOAT {
+        return None;
+    }
+    let mut best: Option<(usize, f64)> = None;
+    view.runs(|start, rank, axis| {
+        let nearer = |rank: usize| best.is_none_or(|(least, _)| rank < least);
+        if !nearer(rank) {
+            return true;
+        }
+        let found = if axis.stride == 1 {
+            let run = data.get(start..start + axis.len).unwrap_or_default();
+            first_in_run(run, path, wanted)
+        } else {
+            let cells = data.get(start..).unwrap_or_default().iter();
+            cells
+                .step_by(axis.stride)
+                .take(axis.len)
+                .position(|x| is_wanted(x.num(), wanted))
+        };
+        if let Some(at) = found {
+            let rank = rank + at * axis.rank;
+            if nearer(rank) {
+                let value = data.get(start + at * axis.stride).map(|x| x.num().wide());
+                best = value.map(|value| (rank, value)).or(best);
+            }
+        }
+        // Nothing precedes the very first element.
+        best.is_none_or(|(least, _)| least > 0)
+    });
+    best
+}
+
+fn first_in_run<T: Element>(run: &[T], path: Path, wanted: Wanted) -> Option<usize> {
+    run.chunks(CHUNK).enumerate().find_map(|(index, chunk)| {
+        if !path.any(chunk, wanted) {
+            return None;
+        }
+        let at = chunk.iter().position(|x| is_wanted(x.num(), wanted))?;
+        Some(index * CHUNK + at)
+    })
+}
+
+/// The index along each dimension of the element at a row-major position.
+pub(super) fn unravel(mut position: usize, dims: &[usize]) -> Vec<usize> {
+    let mut index = vec![0; dims.len()];
+    for (index, dim) in index.iter_mut().zip(dims).rev() {
+        *index = position % dim;
+        position /= dim;
+    }
+    index
+}
