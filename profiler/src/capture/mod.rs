@@ -23,5 +23,5 @@ pub use region::{Details, Key, Measured};
 pub(crate) use region::{Capture, async_call, async_inside, current_or_off};
 pub(crate) use schedule::Kind;
 pub(crate) use settings::Plane;
-pub(crate) use state::{first_call, is_off, records, state};
+pub(crate) use state::{first_call, records, state};
 pub use state::{configure, set_rank};

@@ -125,6 +125,12 @@ impl Measured {
         Self(State_::Inside(inside(recorder, site, key.name)))
     }
 
+    /// The same for the free functions.
+    #[cold]
+    pub(crate) fn inside_named(recorder: &'static Recorder, source: SpanSource) -> Self {
+        Self(State_::Inside(inside_as(recorder, source)))
+    }
+
     /// A call outside of any capture.
     #[cold]
     #[inline(never)]
@@ -262,16 +268,20 @@ pub(crate) fn async_inside(
 }
 
 /// Enters a measured region inside an open capture.
-pub(crate) fn inside(
+fn inside(
     recorder: &'static Recorder,
     site: &'static MeasureSite,
     name: Option<String>,
 ) -> Span {
+    inside_as(recorder, source(site, name))
+}
+
+fn inside_as(recorder: &'static Recorder, source: SpanSource) -> Span {
     let is_first = recorder
         .by_hand()
         .is_some_and(|session| !session.has_measured());
     let measured = is_first.then(MeasuredStart::default);
-    Span::on(recorder, recorder.open_cold(source(site, name), measured))
+    Span::on(recorder, recorder.open_cold(source, measured))
 }
 
 fn source(site: &'static MeasureSite, name: Option<String>) -> SpanSource {

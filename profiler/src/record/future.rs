@@ -20,7 +20,6 @@ use crate::capture::{Active, Call, Capture, panic_reason};
 pub struct AsyncSpan(Option<Box<FutureSpan>>);
 
 /// What a future takes part in: a capture, a measured call, or both.
-#[derive(Default)]
 struct FutureSpan {
     part: Option<Part>,
     /// The measured call that the future is.
@@ -43,8 +42,18 @@ impl AsyncSpan {
         Self(None)
     }
 
-    fn of(span: FutureSpan) -> Self {
-        Self(Some(Box::new(span)))
+    fn of(
+        part: Option<Part>,
+        call: Option<Arc<Call>>,
+        capture: Option<Box<Capture>>,
+    ) -> Self {
+        Self(Some(Box::new(FutureSpan {
+            part,
+            call,
+            capture,
+            polls: 0,
+            busy: 0,
+        })))
     }
 
     /// A span that begins now, child of what is current.
@@ -56,18 +65,12 @@ impl AsyncSpan {
         };
         let cell = SpanCell::begin(recorder.give(), source, None);
         recorder.open_detached(&cell);
-        Self::of(FutureSpan {
-            part: Some(Part { session, cell }),
-            ..FutureSpan::default()
-        })
+        Self::of(Some(Part { session, cell }), None, None)
     }
 
     /// A measured call that is counted, not captured.
     pub(crate) fn counted(call: Arc<Call>) -> Self {
-        Self::of(FutureSpan {
-            call: Some(call),
-            ..FutureSpan::default()
-        })
+        Self::of(None, Some(call), None)
     }
 
     /// A measured call that opened a capture.
@@ -82,12 +85,7 @@ impl AsyncSpan {
         let cell = SpanCell::begin(None, source, Some(start));
         recorder.open_detached(&cell);
         recorder.leave();
-        Self::of(FutureSpan {
-            part: Some(Part { session, cell }),
-            call: Some(call),
-            capture: Some(capture),
-            ..FutureSpan::default()
-        })
+        Self::of(Some(Part { session, cell }), Some(call), Some(capture))
     }
 }
 

@@ -249,6 +249,7 @@ impl Recorder {
         let lane = &mut *lane;
         let current = self.now_token();
         let depth = token::depth(current) + 1;
+        let foreign = lane.top_role(current) == (Role::Frame { foreign: true });
         match &mut lane.sink {
             Sink::None | Sink::Ended(..) => {}
             Sink::ByHand(session, ids) => {
@@ -260,7 +261,7 @@ impl Recorder {
                 );
                 ids.push(id);
             }
-            Sink::Stream(..) if lane.top_role(current) == (Role::Frame { foreign: true }) => {
+            Sink::Stream(..) if foreign => {
                 let parent = lane
                     .mark_at(depth - 1)
                     .and_then(|index| lane.marks[index].cell.clone());
@@ -497,7 +498,7 @@ impl Recorder {
         let mut lane = self.lane();
         let lane = &mut *lane;
         let epoch = token::epoch(self.now_token()) + 1;
-        let (cursor, _, consumer) = lane.producer.restart();
+        let (cursor, consumer) = lane.producer.restart();
         self.cursor.store(cursor, Ordering::Relaxed);
         self.consumed.store(cursor, Ordering::Relaxed);
         self.token.store(token::first(epoch), Ordering::Relaxed);

@@ -16,9 +16,8 @@ mod writer;
 
 pub(crate) use cold::{Evidence, MeasuredStart, Owner};
 pub use future::{AsyncSpan, Instrumented, instrument};
-pub(crate) use future::FutureSpan;
 pub use guard::{Ended, Span};
-pub(crate) use guard::Place;
+pub(crate) use guard::{Place, observe};
 pub use handle::{Entered, Handle, current};
 pub(crate) use output::{Closing, Ending, Output};
 pub(crate) use recorder::{Recorder, current as recorder};

@@ -10,7 +10,6 @@ use super::detached::SpanCell;
 use super::session::{End, Thread, Ticket};
 use super::site::{CallSite, SpanSource};
 use super::stream::{Word, clock};
-use crate::phase::ExecutionStep;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta};
 use crate::view::{Digest, Row, SpanFlags};
@@ -56,7 +55,7 @@ pub(super) struct Reading {
     /// The span that ended last directly under the stack's bottom.
     last_ended: u64,
     /// A record that needs to know what another stream has not said yet.
-    waiting: Option<(u64, Word)>,
+    waiting: Option<(u64, Box<Cold>)>,
     /// The latest reading: what comes later in the stream is not earlier in time.
     latest: u64,
     opened: u64,
@@ -90,7 +89,7 @@ enum What {
 }
 
 /// A record that cannot be read before another stream has been.
-struct Waits(Word);
+struct Waits(Box<Cold>);
 
 impl Reading {
     pub(super) fn new(ticket: Arc<Ticket>) -> Self {
@@ -123,9 +122,9 @@ impl Reading {
         let left = self.ticket.has_left();
         let recorder = self.ticket.recorder;
         let mut moved = false;
-        if let Some((ticks, word)) = self.waiting.take() {
-            if let Err(Waits(word)) = self.replay(replay, ticks, word, until) {
-                self.waiting = Some((ticks, word));
+        if let Some((ticks, cold)) = self.waiting.take() {
+            if let Err(Waits(cold)) = self.replay(replay, ticks, Word::Cold(cold), until) {
+                self.waiting = Some((ticks, cold));
                 return Some(Progress {
                     moved,
                     waits: true,
@@ -156,8 +155,8 @@ impl Reading {
                 });
             };
             moved = true;
-            if let Err(Waits(word)) = self.replay(replay, ticks, word, until) {
-                self.waiting = Some((ticks, word));
+            if let Err(Waits(cold)) = self.replay(replay, ticks, word, until) {
+                self.waiting = Some((ticks, cold));
                 break;
             }
         }
@@ -210,7 +209,7 @@ impl Reading {
             _ => None,
         };
         if needed.is_some_and(|cell| cell.id().is_none()) {
-            return Err(Waits(Word::Cold(cold)));
+            return Err(Waits(cold));
         }
         match *cold {
             Cold::Open { source, measured } => self.open(replay, now, &source, measured),

@@ -218,22 +218,22 @@ impl Producer {
     }
 
     /// Starts a new stream in the thread's own chunk, which no consumer reads any more.
-    pub(crate) fn restart(&self) -> (*mut Record, *mut Record, Consumer) {
+    pub(crate) fn restart(&self) -> (*mut Record, Consumer) {
         let chunk = self.first.range(0, FIRST);
         self.chunk.set(chunk);
         let consumer = Consumer {
             read: chunk.start,
             chunk: chunk.start,
         };
-        (chunk.start, chunk.link, consumer)
+        (chunk.start, consumer)
     }
 
     /// Links the full chunk to one with room; `consumed` is where the consumer stands. `None`: there is no room.
-    /// Gives the new cursor and its limit.
+    /// Gives the new cursor.
     ///
     /// # Safety
     /// Called by the stream's one producer, whose cursor is at the chunk's link slot.
-    pub(crate) unsafe fn extend(&self, consumed: *mut Record) -> Option<(*mut Record, *mut Record)> {
+    pub(crate) unsafe fn extend(&self, consumed: *mut Record) -> Option<*mut Record> {
         let full = self.chunk.get();
         let next = match POOL.take() {
             Some(next) => next,
@@ -244,10 +244,10 @@ impl Producer {
         // SAFETY: the link slot is inside the chunk, was never published, and the caller is the only producer.
         unsafe { full.link.write(Record::link(next.start)) };
         self.chunk.set(next);
-        Some((next.start, next.link))
+        Some(next.start)
     }
 
-    /// Whether `limit` is where this stream's chunk really ends (a caller may have lowered it to be called back).
+    /// The slot kept for the link: where the chunk is full.
     pub(crate) fn link(&self) -> *mut Record {
         self.chunk.get().link
     }
