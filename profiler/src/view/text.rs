@@ -189,7 +189,7 @@ fn without_zeros(number: &str) -> &str {
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     match whole {
         0 => "-".to_owned(),
-        _ => format!("{:.1} %", part as f64 * 100.0 / whole as f64),
+        _ => format!("{:.1}%", part as f64 * 100.0 / whole as f64),
     }
 }
 
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(count(999), "999");
         assert_eq!(count(1_000), "1,000");
         assert_eq!(count(12_345_678), "12,345,678");
-        assert_eq!(percent(1, 3), "33.3 %");
+        assert_eq!(percent(1, 3), "33.3%");
         assert_eq!(percent(1, 0), "-");
     }
 
