@@ -115,16 +115,19 @@ impl Tensors {
         row.abs_max = statistics.abs_max;
         row.non_finite = row.non_finite.saturating_add(statistics.non_finite);
 
-        let whole = format!(
-            "{} ({} in {})",
-            printable(label, 160),
-            row.what,
-            printable(span, 160)
-        );
+        let what = row.what.clone();
+        let whole = || {
+            format!(
+                "{} ({} in {})",
+                printable(label, 160),
+                what,
+                printable(span, 160)
+            )
+        };
         if alarms {
             match self.first_alarm {
                 None => {
-                    let mut text = format!("{whole}: {}", statistics.non_finite_text());
+                    let mut text = format!("{}: {}", whole(), statistics.non_finite_text());
                     if let Some((rms, abs_max)) = row.good {
                         let (rms, abs_max) = (number(rms, 4), number(abs_max, 4));
                         text += &format!("; before that rms {rms}, abs max {abs_max}");
@@ -140,10 +143,10 @@ impl Tensors {
         }
         if statistics.is_all_zero() {
             if !std::mem::replace(&mut row.zero, true) {
-                self.all_zero.push(&whole);
+                self.all_zero.push(&whole());
             }
         } else if statistics.is_all_equal() && !std::mem::replace(&mut row.equal, true) {
-            self.all_equal.push(&whole);
+            self.all_equal.push(&whole());
         }
     }
 }

@@ -76,7 +76,8 @@ fn gradients(digest: &Digest, all: &mut Vec<String>) {
 }
 
 fn spans(digest: &Digest, all: &mut Vec<String>) {
-    let kinds: [(&str, fn(&Site) -> u64); 4] = [
+    type Counted = fn(&Site) -> u64;
+    let kinds: [(&str, Counted); 4] = [
         ("left by a panic", |site| site.panicked),
         ("cancelled (its future was dropped)", |site| site.cancelled),
         ("still open at the end", |site| site.open_at_end),
