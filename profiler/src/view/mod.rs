@@ -1,5 +1,5 @@
 //! What a person sees of a trace.
 
 // Crate-internal so far: the summary is fed by the writer.
-//pub(crate) mod summary;
+pub(crate) mod summary;
 pub(crate) mod text;

@@ -145,7 +145,7 @@ pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut parted = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             parted.push(',');
         }
         parted.push(digit);
@@ -189,43 +189,58 @@ fn without_zeros(number: &str) -> &str {
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     match whole {
         0 => "-".to_owned(),
-        _ => format!("{:.1} %", part as f64 * 100.0 / whole as f64),
+        _ => format!("{:.1}%", part as f64 * 100.0 / whole as f64),
     }
 }
 
-/// A path as one word of a shell command.
+/// A path as one word of a shell command, whatever bytes it is made of.
 pub(crate) fn shell_word(path: &Path) -> String {
-    let text = path.to_string_lossy();
+    let mut bytes = path.as_os_str().as_encoded_bytes().to_vec();
     // A path that starts like an option would be taken for one.
-    let text = match text.starts_with('-') {
-        true => format!("./{text}"),
-        false => text.into_owned(),
-    };
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%\\".contains(&byte);
+    if bytes.starts_with(b"-") {
+        bytes.splice(..0, *b"./");
+    }
+    let text = String::from_utf8_lossy(&bytes);
     let windows = cfg!(windows);
-    if !text.is_empty() && text.bytes().all(|b| plain(b) && (windows || b != b'\\')) {
-        return text;
+    let is_plain = |byte: u8| {
+        byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte) || (windows && byte == b'\\')
+    };
+    if !bytes.is_empty() && bytes.iter().all(|&byte| is_plain(byte)) {
+        return text.into_owned();
     }
     if windows {
-        return format!("\"{}\"", printable(&text, usize::MAX - 1));
+        return format!("\"{}\"", printable(&text, 4096));
     }
-    if text.chars().any(obeyed_or_hidden) {
-        let mut quoted = String::from("$'");
-        for letter in text.chars() {
+    match std::str::from_utf8(&bytes) {
+        Ok(text) if !text.chars().any(obeyed_or_hidden) => {
+            format!("'{}'", text.replace('\'', "'\\''"))
+        }
+        _ => escaped_word(&bytes),
+    }
+}
+
+/// Quotes in the way of bash and zsh that can say any byte in plain letters.
+fn escaped_word(bytes: &[u8]) -> String {
+    let mut word = String::from("$'");
+    let escape = |word: &mut String, bytes: &[u8]| {
+        for byte in bytes {
+            // Writing into a text cannot fail.
+            let _ = write!(word, "\\x{byte:02x}");
+        }
+    };
+    for chunk in bytes.utf8_chunks() {
+        for letter in chunk.valid().chars() {
             match letter {
-                '\'' | '\\' => quoted.extend(['\\', letter]),
+                '\'' | '\\' => word.extend(['\\', letter]),
                 _ if obeyed_or_hidden(letter) => {
-                    for byte in letter.encode_utf8(&mut [0; 4]).bytes() {
-                        // Writing into a text cannot fail.
-                        let _ = write!(quoted, "\\x{byte:02x}");
-                    }
+                    escape(&mut word, letter.encode_utf8(&mut [0; 4]).as_bytes());
                 }
-                _ => quoted.push(letter),
+                _ => word.push(letter),
             }
         }
-        return quoted + "'";
+        escape(&mut word, chunk.invalid());
     }
-    format!("'{}'", text.replace('\'', "'\\''"))
+    word + "'"
 }
 
 #[cfg(test)]
@@ -290,7 +305,7 @@ mod tests {
             (-0.0, "0"),
             (1.0, "1"),
             (0.5, "0.5"),
-            (2.302585, "2.303"),
+            (2.316124, "2.316"),
             (-1234.5678, "-1235"),
             (99_999.6, "100000"),
             (999_999.6, "1e6"),
@@ -308,32 +323,36 @@ mod tests {
         assert_eq!(count(999), "999");
         assert_eq!(count(1_000), "1,000");
         assert_eq!(count(12_345_678), "12,345,678");
-        assert_eq!(percent(1, 3), "33.3 %");
+        assert_eq!(percent(1, 3), "33.3%");
         assert_eq!(percent(1, 0), "-");
     }
 
     #[cfg(unix)]
     #[test]
     fn paths_survive_a_shell() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
         use std::process::Command;
-        let paths = [
-            "a/b.jsonl",
-            "a b",
-            "it's",
-            "$HOME `id` \"x\"",
-            "-rf",
-            "tab\there",
-            "層",
+        let paths: [&[u8]; 9] = [
+            b"a/b.jsonl",
+            b"a b",
+            b"it's",
+            b"$HOME `id` \"x\" \\",
+            b"-rf",
+            b"tab\there\n",
+            b"\xff\xfe'x",
+            "層".as_bytes(),
+            "\u{202e}txt".as_bytes(),
         ];
         for path in paths {
-            let word = shell_word(Path::new(path));
-            assert!(word.chars().all(|letter| !letter.is_control()));
-            let script = format!("printf %s {word}");
+            let word = shell_word(Path::new(OsStr::from_bytes(path)));
+            assert!(!word.chars().any(obeyed_or_hidden), "{word:?}");
+            let script = format!("printf %s. {word}");
             let Ok(output) = Command::new("bash").args(["-c", &script]).output() else {
                 return;
             };
-            let said = String::from_utf8(output.stdout).unwrap();
-            assert_eq!(said.trim_start_matches("./"), path);
+            let said = output.stdout.strip_prefix(b"./").unwrap_or(&output.stdout);
+            assert_eq!(said, [path, b"."].concat());
         }
         assert_eq!(shell_word(Path::new("out/run-2.jsonl")), "out/run-2.jsonl");
     }

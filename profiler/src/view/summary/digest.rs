@@ -1,0 +1,130 @@
+//! What a trace boils down to while it is written.
+
+use super::bounded::Rows;
+use super::evidence::{Gradient, GradientRow, ScalarRow, Statistics, Tensors};
+use super::sites::{ClosedSpan, SiteId, Sites, SpanSite};
+
+/// The notes of a trace that are shown; later ones are counted.
+const MOST_NOTES: usize = 32;
+/// Call sites with dropped spans that are named.
+const MOST_DROPPED: usize = 6;
+
+/// What the meta line and the start of the measured region say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Meta {
+    pub(crate) entrypoint: String,
+    /// `train` or `infer`.
+    pub(crate) phase: String,
+    pub(crate) capture_step: u64,
+    pub(crate) device: String,
+    pub(crate) rank: Option<u64>,
+    /// From the end of the call before to the start of this one.
+    pub(crate) since_previous_ns: Option<u64>,
+    /// Tokens, images or the like that the region went through.
+    pub(crate) items: Option<u64>,
+}
+
+/// A trace boiled down. It takes everything in the order of execution, in bounded memory.
+#[derive(Debug, Default)]
+pub(crate) struct Digest {
+    pub(super) meta: Meta,
+    pub(super) sites: Sites,
+    pub(super) tensors: Tensors,
+    pub(super) scalars: Rows<ScalarRow>,
+    pub(super) gradients: Rows<GradientRow>,
+    pub(super) notes: Vec<String>,
+    pub(super) more_notes: u64,
+    pub(super) failed: Option<String>,
+    pub(super) dropped: u64,
+    pub(super) dropped_by_site: Vec<(String, u64)>,
+    pub(super) late: u64,
+    pub(super) waited_ns: u64,
+}
+
+impl Digest {
+    pub(crate) fn new() -> Digest {
+        Digest::default()
+    }
+
+    /// May be called again when more is known.
+    pub(crate) fn meta(&mut self, meta: Meta) {
+        self.meta = meta;
+    }
+
+    /// The row of a call site. A writer asks once for each of its call sites.
+    pub(crate) fn site(&mut self, site: SpanSite<'_>) -> SiteId {
+        self.sites.id(site)
+    }
+
+    /// A span of the site was closed. The root, which is the whole session, is no call and left
+    /// out.
+    pub(crate) fn closed(&mut self, site: SiteId, span: ClosedSpan) {
+        self.sites.close(site, span);
+    }
+
+    /// Both at once, for who keeps no rows.
+    pub(crate) fn span(&mut self, site: SpanSite<'_>, span: ClosedSpan) {
+        let site = self.site(site);
+        self.closed(site, span);
+    }
+
+    /// Statistics were taken of a tensor in the span of that name.
+    pub(crate) fn statistics(&mut self, label: &str, span: &str, statistics: &Statistics<'_>) {
+        self.tensors.take(label, span, statistics);
+    }
+
+    /// A number was recorded.
+    pub(crate) fn scalar(&mut self, label: &str, value: f64) {
+        if let Some(row) = self.scalars.row(label) {
+            row.take(value);
+        }
+    }
+
+    /// A gradient was looked at.
+    pub(crate) fn gradient(&mut self, gradient: &Gradient<'_>) {
+        if let Some(row) = self.gradients.row(gradient.root) {
+            row.take(gradient);
+        }
+    }
+
+    /// One more problem, in words.
+    pub(crate) fn note(&mut self, problem: impl Into<String>) {
+        match self.notes.len() < MOST_NOTES {
+            true => self.notes.push(problem.into()),
+            false => self.more_notes += 1,
+        }
+    }
+
+    /// The trace ended as failed.
+    pub(crate) fn failed(&mut self, reason: impl Into<String>) {
+        self.failed = Some(reason.into());
+    }
+
+    /// So many spans and records of a call site found no room in the trace.
+    pub(crate) fn dropped(&mut self, site: &str, count: u64) {
+        self.dropped = self.dropped.saturating_add(count);
+        if self.dropped_by_site.len() < MOST_DROPPED {
+            self.dropped_by_site.push((site.to_owned(), count));
+        }
+    }
+
+    /// So many records came after the end.
+    pub(crate) fn late(&mut self, count: u64) {
+        self.late = self.late.saturating_add(count);
+    }
+
+    /// The program waited so long for the writer.
+    pub(crate) fn waited(&mut self, nanoseconds: u64) {
+        self.waited_ns = self.waited_ns.saturating_add(nanoseconds);
+    }
+
+    /// Whether the trace holds anything but the measured region.
+    pub(super) fn holds_evidence(&self) -> bool {
+        self.sites
+            .rows
+            .iter()
+            .any(|site| site.calls > 0 && !site.measured)
+            || self.sites.others.calls > 0
+            || self.tensors.rows.len() + self.scalars.len() + self.gradients.len() > 0
+    }
+}

@@ -1,0 +1,230 @@
+//! Tensor statistics, scalars and gradients, boiled down to what the summary shows.
+
+use super::bounded::{Names, Rows};
+use crate::view::text::{number, printable};
+
+/// The statistics of one tensor. What is `None` is not known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Statistics<'a> {
+    pub(crate) shape: &'a [usize],
+    pub(crate) dtype: &'a str,
+    pub(crate) elements: u64,
+    pub(crate) non_finite: u64,
+    pub(crate) rms: f64,
+    pub(crate) abs_max: f64,
+    pub(crate) mean: f64,
+    pub(crate) min: Option<f64>,
+    pub(crate) max: Option<f64>,
+    pub(crate) zeros: Option<u64>,
+    pub(crate) nan: Option<u64>,
+    pub(crate) pos_inf: Option<u64>,
+    pub(crate) neg_inf: Option<u64>,
+    /// The index of the first value that is not finite.
+    pub(crate) first_non_finite: Option<&'a [usize]>,
+    /// Whether these statistics are an alarm. Left open, NaN and +inf are one; where those are
+    /// not counted, any value that is not finite.
+    pub(crate) alarm: Option<bool>,
+}
+
+impl Statistics<'_> {
+    fn alarms(&self) -> bool {
+        self.alarm.unwrap_or(match (self.nan, self.pos_inf) {
+            (Some(nan), Some(pos_inf)) => nan > 0 || pos_inf > 0,
+            _ => self.non_finite > 0,
+        })
+    }
+
+    /// A single value is as often zero by right as not.
+    fn is_all_zero(&self) -> bool {
+        let zero = match self.zeros {
+            Some(zeros) => zeros == self.elements,
+            None => self.non_finite == 0 && self.abs_max == 0.0,
+        };
+        zero && self.elements > 1
+    }
+
+    fn is_all_equal(&self) -> bool {
+        self.elements > 1 && self.non_finite == 0 && self.min.is_some() && self.min == self.max
+    }
+
+    /// `3 of 640 values (2 NaN, 1 +inf), first at [4, 2]`
+    fn non_finite_text(&self) -> String {
+        let mut text = format!("{} of {} values", self.non_finite, self.elements);
+        let parts = [
+            (self.nan, "NaN"),
+            (self.pos_inf, "+inf"),
+            (self.neg_inf, "-inf"),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter_map(|(count, what)| Some(((*count)?, what)))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        if !parts.is_empty() {
+            text += &format!(" ({})", parts.join(", "));
+        }
+        if let Some(index) = self.first_non_finite {
+            text += &format!(", first at {}", printable(&format!("{index:?}"), 60));
+        }
+        text
+    }
+}
+
+/// What is shown of one label.
+#[derive(Debug, Default)]
+pub(super) struct TensorRow {
+    pub(super) events: u64,
+    /// Type and shape, such as `f32 [64, 10]`.
+    pub(super) what: String,
+    /// Of the last event, like the next two.
+    pub(super) rms: f64,
+    pub(super) mean: f64,
+    pub(super) abs_max: f64,
+    /// Of all events.
+    pub(super) non_finite: u64,
+    /// Of the last event that did not alarm: its rms and largest magnitude.
+    good: Option<(f64, f64)>,
+    alarmed: bool,
+    zero: bool,
+    equal: bool,
+}
+
+/// Everything that was said of tensors.
+#[derive(Debug, Default)]
+pub(super) struct Tensors {
+    pub(super) rows: Rows<TensorRow>,
+    /// The first alarm in execution order, ready to be read.
+    pub(super) first_alarm: Option<String>,
+    /// Labels that alarmed after it.
+    pub(super) later_alarms: Names,
+    pub(super) all_zero: Names,
+    pub(super) all_equal: Names,
+}
+
+impl Tensors {
+    /// Takes in the next statistics, in the order of execution.
+    pub(super) fn take(&mut self, label: &str, span: &str, statistics: &Statistics<'_>) {
+        let alarms = statistics.alarms();
+        let mut unknown = TensorRow::default();
+        let row = self.rows.row(label).unwrap_or(&mut unknown);
+        row.events += 1;
+        row.what = described(statistics);
+        row.rms = statistics.rms;
+        row.mean = statistics.mean;
+        row.abs_max = statistics.abs_max;
+        row.non_finite = row.non_finite.saturating_add(statistics.non_finite);
+
+        let what = row.what.clone();
+        let whole = || {
+            format!(
+                "{} ({} in {})",
+                printable(label, 160),
+                what,
+                printable(span, 160)
+            )
+        };
+        if alarms {
+            match self.first_alarm {
+                None => {
+                    let mut text = format!("{}: {}", whole(), statistics.non_finite_text());
+                    if let Some((rms, abs_max)) = row.good {
+                        let (rms, abs_max) = (number(rms, 4), number(abs_max, 4));
+                        text += &format!("; before that rms {rms}, abs max {abs_max}");
+                    }
+                    self.first_alarm = Some(text);
+                }
+                Some(_) if !row.alarmed => self.later_alarms.push(label),
+                Some(_) => {}
+            }
+            row.alarmed = true;
+        } else {
+            row.good = Some((statistics.rms, statistics.abs_max));
+        }
+        if statistics.is_all_zero() {
+            if !std::mem::replace(&mut row.zero, true) {
+                self.all_zero.push(&whole());
+            }
+        } else if statistics.is_all_equal() && !std::mem::replace(&mut row.equal, true) {
+            self.all_equal.push(&whole());
+        }
+    }
+}
+
+fn described(statistics: &Statistics<'_>) -> String {
+    let text = format!("{} {:?}", statistics.dtype, statistics.shape);
+    printable(&text, 40)
+}
+
+/// What is shown of one number over time.
+#[derive(Debug, Default)]
+pub(super) struct ScalarRow {
+    pub(super) values: u64,
+    pub(super) first: f64,
+    pub(super) last: f64,
+    pub(super) non_finite: u64,
+}
+
+impl ScalarRow {
+    pub(super) fn take(&mut self, value: f64) {
+        if self.values == 0 {
+            self.first = value;
+        }
+        self.last = value;
+        self.values += 1;
+        self.non_finite += u64::from(!value.is_finite());
+    }
+}
+
+/// Whether a gradient is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GradientState {
+    Present,
+    Missing,
+    Zero,
+    NonFinite,
+}
+
+/// The gradient of one variable.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gradient<'a> {
+    /// What was differentiated.
+    pub(crate) root: &'a str,
+    /// The variable.
+    pub(crate) key: &'a str,
+    pub(crate) state: GradientState,
+    pub(crate) norm: Option<f64>,
+    /// Why a missing one is missing.
+    pub(crate) reason: Option<&'a str>,
+}
+
+/// The gradients of one root.
+#[derive(Debug, Default)]
+pub(super) struct GradientRow {
+    pub(super) present: u64,
+    pub(super) missing: Names,
+    pub(super) zero: Names,
+    pub(super) non_finite: Names,
+    /// Of what is present and finite.
+    pub(super) norm: f64,
+}
+
+impl GradientRow {
+    pub(super) fn take(&mut self, gradient: &Gradient<'_>) {
+        match gradient.state {
+            GradientState::Present => self.present += 1,
+            GradientState::Zero => self.zero.push(gradient.key),
+            GradientState::NonFinite => self.non_finite.push(gradient.key),
+            GradientState::Missing => match gradient.reason {
+                Some(reason) => self.missing.push(&format!("{} ({reason})", gradient.key)),
+                None => self.missing.push(gradient.key),
+            },
+        }
+        // `hypot` does not overflow where the squares would.
+        self.norm = self.norm.hypot(gradient.norm.unwrap_or(0.0));
+    }
+
+    pub(super) fn all(&self) -> u64 {
+        self.present + self.missing.count() + self.zero.count() + self.non_finite.count()
+    }
+}

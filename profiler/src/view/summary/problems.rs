@@ -1,0 +1,135 @@
+//! What is wrong, most important first.
+
+use super::bounded::Names;
+use super::digest::Digest;
+use super::sites::{Site, StepTag};
+use crate::view::text::{count, duration};
+
+/// One sentence for each problem of the trace.
+pub(super) fn problems(digest: &Digest) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Some(reason) = &digest.failed {
+        all.push(format!("failed: {reason}"));
+    }
+    values(digest, &mut all);
+    gradients(digest, &mut all);
+    all.extend(digest.notes.iter().cloned());
+    if digest.more_notes > 0 {
+        all.push(format!(
+            "{} more problems of this kind",
+            count(digest.more_notes)
+        ));
+    }
+    let tensors = &digest.tensors;
+    for (what, names) in [
+        ("all zero", &tensors.all_zero),
+        ("all equal", &tensors.all_equal),
+    ] {
+        if names.count() > 0 {
+            all.push(format!("{what}: {}", names.listed()));
+        }
+    }
+    spans(digest, &mut all);
+    lost(digest, &mut all);
+    all
+}
+
+fn values(digest: &Digest, all: &mut Vec<String>) {
+    if let Some(first) = &digest.tensors.first_alarm {
+        all.push(format!("first value that is not finite: {first}"));
+    }
+    if digest.tensors.later_alarms.count() > 0 {
+        let names = digest.tensors.later_alarms.listed();
+        all.push(format!("not finite after that: {names}"));
+    }
+    let scalars: Names = digest
+        .scalars
+        .iter()
+        .filter(|(_, row)| row.non_finite > 0)
+        .map(|(label, _)| label)
+        .collect();
+    if scalars.count() > 0 {
+        all.push(format!("scalars that are not finite: {}", scalars.listed()));
+    }
+}
+
+fn gradients(digest: &Digest, all: &mut Vec<String>) {
+    // A loss scaler leaves out the optimizer when a gradient overflows: no fault, but worth a word.
+    let optimized = StepTag::ALL
+        .iter()
+        .zip(digest.sites.step_ns)
+        .any(|((tag, _), nanoseconds)| *tag == StepTag::Optimizer && nanoseconds > 0);
+    for (root, row) in digest.gradients.iter() {
+        let bad = row.non_finite.count();
+        if bad == 0 {
+            continue;
+        }
+        let skipped = match optimized {
+            true => "",
+            false => "; no optimizer ran, so the step was skipped",
+        };
+        all.push(format!(
+            "gradients of {root} that are not finite: {}{skipped}",
+            row.non_finite.listed()
+        ));
+    }
+}
+
+fn spans(digest: &Digest, all: &mut Vec<String>) {
+    type Counted = fn(&Site) -> u64;
+    let kinds: [(&str, Counted); 4] = [
+        ("left by a panic", |site| site.panicked),
+        ("cancelled (its future was dropped)", |site| site.cancelled),
+        ("still open at the end", |site| site.open_at_end),
+        ("closed early, by the end of a span around it", |site| {
+            site.cut
+        }),
+    ];
+    for (what, counted) in kinds {
+        let sites = digest.sites.rows.iter().chain([&digest.sites.others]);
+        let names: Names = sites
+            .filter(|site| counted(site) > 0)
+            .map(|site| {
+                let name = if site.name.is_empty() {
+                    "(others)"
+                } else {
+                    &site.name
+                };
+                match counted(site) {
+                    1 => name.to_owned(),
+                    times => format!("{name} ({} times)", count(times)),
+                }
+            })
+            .collect();
+        if names.count() > 0 {
+            all.push(format!("{what}: {}", names.listed()));
+        }
+    }
+}
+
+fn lost(digest: &Digest, all: &mut Vec<String>) {
+    if digest.dropped > 0 {
+        let named: Vec<String> = digest
+            .dropped_by_site
+            .iter()
+            .map(|(site, times)| format!("{site} {}", count(*times)))
+            .collect();
+        all.push(format!(
+            "{} spans and records found no room in the budget (see CANDLE_PROFILE_BUDGET): {}",
+            count(digest.dropped),
+            named.join(", ")
+        ));
+    }
+    if digest.late > 0 {
+        all.push(format!(
+            "{} records came after the end and are not in the trace",
+            count(digest.late)
+        ));
+    }
+    if digest.waited_ns > 0 {
+        all.push(format!(
+            "the program waited {} for the trace to be written",
+            duration(digest.waited_ns)
+        ));
+    }
+}

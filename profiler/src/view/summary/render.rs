@@ -1,0 +1,213 @@
+//! The page as a person reads it.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::digest::Digest;
+use super::evidence::{GradientRow, ScalarRow, TensorRow};
+use super::page::{Page, Tone};
+use super::problems::problems;
+use super::times::times;
+use crate::view::text::{columns, count, duration, number, printable, shell_word};
+
+/// Rows of tensors, scalars and roots that are shown.
+const MOST_SHOWN: usize = 20;
+
+/// How the page looks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look<'a> {
+    /// Columns, 80 by custom and at least 20. Paths, which are there to be copied, are never cut.
+    pub(crate) width: usize,
+    pub(crate) colour: bool,
+    /// The program was built without optimisation.
+    pub(crate) unoptimised: bool,
+    /// The trace.
+    pub(crate) path: Option<&'a Path>,
+}
+
+/// Whether a page may have colour: on a terminal, unless `NO_COLOR` is set and not empty.
+pub(crate) fn wants_colour(terminal: bool, no_color: Option<&OsStr>) -> bool {
+    terminal && no_color.is_none_or(OsStr::is_empty)
+}
+
+/// The summary of a trace, one line after another, each ended.
+pub(crate) fn render(digest: &Digest, look: &Look<'_>) -> String {
+    let mut page = Page::new(look.width, look.colour);
+    page.sentence(Tone::Heading, 0, &title(digest));
+    if look.unoptimised {
+        let warning = "built without optimisation: these times are not those of --release";
+        page.sentence(Tone::Warning, 0, warning);
+    }
+    let problems = problems(digest);
+    if !problems.is_empty() {
+        page.heading("problems");
+        for problem in &problems {
+            page.sentence(Tone::Problem, 2, problem);
+        }
+    }
+    scalars(&mut page, digest);
+    times(&mut page, digest);
+    if !digest.holds_evidence() && digest.failed.is_none() {
+        let empty = "nothing is recorded inside the region: no function it calls is annotated";
+        page.sentence(Tone::Plain, 2, empty);
+    }
+    tensors(&mut page, digest);
+    gradients(&mut page, digest);
+    if let Some(path) = look.path {
+        footer(&mut page, path, look.width);
+    }
+    page.finish()
+}
+
+/// `train_step: train step 2 on cpu, 12.3 ms`
+fn title(digest: &Digest) -> String {
+    let meta = &digest.meta;
+    let name = match meta.entrypoint.as_str() {
+        "" => "trace",
+        name => name,
+    };
+    let mut title = printable(name, 60);
+    if meta.capture_step > 0 {
+        let what = if meta.phase == "infer" {
+            "infer call"
+        } else {
+            "train step"
+        };
+        title += &format!(": {what} {}", meta.capture_step);
+    }
+    if !meta.device.is_empty() {
+        title += &format!(" on {}", meta.device);
+    }
+    if let Some(rank) = meta.rank {
+        title += &format!(", rank {rank}");
+    }
+    let measured = digest.sites.measured_ns;
+    match (&digest.failed, measured) {
+        (None, 0) => {}
+        (None, _) => title += &format!(", {}", duration(measured)),
+        (Some(_), 0) => title += ", failed",
+        (Some(_), _) => title += &format!(", failed after {}", duration(measured)),
+    }
+    title
+}
+
+fn scalars(page: &mut Page, digest: &Digest) {
+    let cells = |(label, row): (&str, &ScalarRow)| {
+        let value = match row.values {
+            1 => number(row.last, 5),
+            values => format!(
+                "{} … {} ({} values)",
+                number(row.first, 5),
+                number(row.last, 5),
+                count(values)
+            ),
+        };
+        vec![label.to_owned(), value]
+    };
+    let rows: Vec<Vec<String>> = digest.scalars.iter().take(MOST_SHOWN).map(cells).collect();
+    if rows.is_empty() {
+        return;
+    }
+    page.table(&["scalars", "value"], &rows);
+    and_more(page, digest.scalars.len(), digest.scalars.refused());
+}
+
+fn tensors(page: &mut Page, digest: &Digest) {
+    let all = &digest.tensors.rows;
+    let not_finite = all
+        .iter()
+        .take(MOST_SHOWN)
+        .any(|(_, row)| row.non_finite > 0);
+    let cells = |(label, row): (&str, &TensorRow)| {
+        let label = match row.events {
+            1 => label.to_owned(),
+            events => format!("{label} (last of {})", count(events)),
+        };
+        let mut cells = vec![label, printable(&row.what, 18)];
+        if not_finite {
+            cells.push(count(row.non_finite));
+        }
+        cells.extend([row.rms, row.mean, row.abs_max].map(|value| number(value, 4)));
+        cells
+    };
+    let rows: Vec<Vec<String>> = all.iter().take(MOST_SHOWN).map(cells).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let mut heading = vec![
+        "tensors in order",
+        "type",
+        "not finite",
+        "rms",
+        "mean",
+        "abs max",
+    ];
+    heading.retain(|&title| not_finite || title != "not finite");
+    page.table(&heading, &rows);
+    and_more(page, all.len(), all.refused());
+}
+
+fn gradients(page: &mut Page, digest: &Digest) {
+    if digest.gradients.len() == 0 {
+        return;
+    }
+    page.heading("gradients");
+    for (root, row) in digest.gradients.iter().take(MOST_SHOWN) {
+        page.sentence(Tone::Plain, 2, &gradient_line(root, row));
+        let named = [
+            ("missing", &row.missing),
+            ("zero", &row.zero),
+            ("not finite", &row.non_finite),
+        ];
+        for (state, names) in named.iter().filter(|(_, names)| names.count() > 0) {
+            page.sentence(Tone::Plain, 4, &format!("{state}: {}", names.listed()));
+        }
+    }
+    and_more(page, digest.gradients.len(), digest.gradients.refused());
+}
+
+/// `loss: 8 variables, 6 present, 1 missing, 1 zero, global norm 1.25`
+fn gradient_line(root: &str, row: &GradientRow) -> String {
+    let counts = [
+        (row.present, "present"),
+        (row.missing.count(), "missing"),
+        (row.zero.count(), "zero"),
+        (row.non_finite.count(), "not finite"),
+    ];
+    let mut line = format!("{root}: {} variables", count(row.all()));
+    for (number, state) in counts.iter().filter(|(number, _)| *number > 0) {
+        line += &format!(", {} {state}", count(*number));
+    }
+    match row.non_finite.count() {
+        0 => line + &format!(", global norm {}", number(row.norm, 4)),
+        _ => line + ", global norm not finite",
+    }
+}
+
+/// A word on the rows that are not shown, and on what found no row.
+fn and_more(page: &mut Page, rows: usize, refused: u64) {
+    let more = rows.saturating_sub(MOST_SHOWN) as u64;
+    if more > 0 || refused > 0 {
+        let records = match refused {
+            0 => String::new(),
+            _ => format!(" and {} records of others", count(refused)),
+        };
+        let text = format!("… and {} more{records}", count(more));
+        page.sentence(Tone::Plain, 2, &text);
+    }
+}
+
+fn footer(page: &mut Page, path: &Path, width: usize) {
+    let shown = printable(&path.to_string_lossy(), 4096);
+    let command = format!("view   candle-graph view {}", shell_word(path));
+    let output = format!("--output {}", shell_word(&path.with_extension("html")));
+    page.space();
+    page.line(Tone::Plain, &format!("trace  {shown}"));
+    let whole = format!("{command} {output}");
+    if columns(&whole) <= width {
+        return page.line(Tone::Plain, &whole);
+    }
+    // A shell reads the two lines as one.
+    page.line(Tone::Plain, &format!("{command} \\"));
+    page.line(Tone::Plain, &format!("         {output}"));
+}

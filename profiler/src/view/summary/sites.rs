@@ -1,0 +1,175 @@
+//! Time by call site.
+
+use std::collections::HashMap;
+
+use super::bounded::MOST_ROWS;
+use crate::view::text::printable;
+
+/// What part of a training step a span is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepTag {
+    Forward,
+    Backward,
+    Optimizer,
+}
+
+impl StepTag {
+    pub(super) const ALL: [(StepTag, &'static str); 3] = [
+        (StepTag::Forward, "forward"),
+        (StepTag::Backward, "backward"),
+        (StepTag::Optimizer, "optimizer"),
+    ];
+}
+
+/// Where a span comes from. Spans with the same name and place share a row.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SpanSite<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) file: Option<&'a str>,
+    pub(crate) line: Option<u32>,
+    pub(crate) step: Option<StepTag>,
+    /// It measures the region, and gets its row however many others there are.
+    pub(crate) measured: bool,
+}
+
+/// A row of the table, to be asked for once and used for every span of the site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SiteId(Option<usize>);
+
+/// A span that was closed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ClosedSpan {
+    /// From start to end, as in the trace.
+    pub(crate) duration_ns: u64,
+    /// The durations of its direct children, those of other threads left out.
+    pub(crate) child_ns: u64,
+    /// The profiler's own work during the span, that during its children included.
+    pub(crate) overhead_ns: u64,
+    /// The same for its direct children.
+    pub(crate) child_overhead_ns: u64,
+    /// It is the measured region.
+    pub(crate) measured: bool,
+    /// A span of the same site is around it, which has this one's time in its total.
+    pub(crate) recursive: bool,
+    /// A span with a step is around it, which has this one's time already.
+    pub(crate) in_step: bool,
+    pub(crate) how: HowClosed,
+}
+
+/// What is out of order about the way a span was closed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HowClosed {
+    /// By the end of a span below it.
+    pub(crate) cut: bool,
+    /// Its future was dropped.
+    pub(crate) cancelled: bool,
+    /// By a panic.
+    pub(crate) panicked: bool,
+    /// By the end of the trace.
+    pub(crate) open_at_end: bool,
+}
+
+/// One row.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Site {
+    pub(super) name: String,
+    pub(super) place: Option<(String, u32)>,
+    step: Option<StepTag>,
+    pub(super) calls: u64,
+    pub(super) total_ns: u64,
+    pub(super) self_ns: u64,
+    pub(super) measured: bool,
+    pub(super) cut: u64,
+    pub(super) cancelled: u64,
+    pub(super) panicked: u64,
+    pub(super) open_at_end: u64,
+}
+
+/// All rows, and the sums over them.
+#[derive(Debug, Default)]
+pub(super) struct Sites {
+    by_name: HashMap<String, Vec<usize>>,
+    pub(super) rows: Vec<Site>,
+    /// What found no room.
+    pub(super) others: Site,
+    pub(super) measured_ns: u64,
+    pub(super) measured_overhead_ns: u64,
+    /// In the order of [`StepTag::ALL`].
+    pub(super) step_ns: [u64; 3],
+}
+
+impl Sites {
+    pub(super) fn id(&mut self, site: SpanSite<'_>) -> SiteId {
+        // Looked up by the name as it is, so that one that is known costs no copy.
+        let name = start_of(site.name);
+        let known = self.by_name.get(name).and_then(|places| {
+            let same = |&&at: &&usize| self.rows.get(at).is_some_and(|row| row.is(site));
+            places.iter().find(same).copied()
+        });
+        if known.is_some() || (self.rows.len() >= MOST_ROWS && !site.measured) {
+            return SiteId(known);
+        }
+        let at = self.rows.len();
+        self.rows.push(Site {
+            name: printable(site.name, 160),
+            place: site
+                .file
+                .map(|file| (file.to_owned(), site.line.unwrap_or(0))),
+            step: site.step,
+            ..Site::default()
+        });
+        self.by_name
+            .entry(site.name.to_owned())
+            .or_default()
+            .push(at);
+        SiteId(Some(at))
+    }
+
+    pub(super) fn close(&mut self, id: SiteId, span: ClosedSpan) {
+        let total = span.duration_ns.saturating_sub(span.overhead_ns);
+        let in_children = span.child_ns.saturating_sub(span.child_overhead_ns);
+        let row = match id.0.and_then(|at| self.rows.get_mut(at)) {
+            Some(row) => row,
+            None => &mut self.others,
+        };
+        row.calls += 1;
+        if !span.recursive {
+            row.total_ns = row.total_ns.saturating_add(total);
+        }
+        row.self_ns = row
+            .self_ns
+            .saturating_add(total.saturating_sub(in_children));
+        row.measured |= span.measured;
+        row.cut += u64::from(span.how.cut);
+        row.cancelled += u64::from(span.how.cancelled);
+        row.panicked += u64::from(span.how.panicked);
+        row.open_at_end += u64::from(span.how.open_at_end);
+        let step = row.step.filter(|_| !span.in_step);
+        for ((tag, _), sum) in StepTag::ALL.iter().zip(&mut self.step_ns) {
+            if step == Some(*tag) {
+                *sum = sum.saturating_add(total);
+            }
+        }
+        if span.measured {
+            self.measured_ns = self.measured_ns.saturating_add(total);
+            self.measured_overhead_ns = self.measured_overhead_ns.saturating_add(span.overhead_ns);
+        }
+    }
+}
+
+/// As much of a name as is compared: enough for code, and a bound for names made at run time.
+fn start_of(name: &str) -> &str {
+    const MOST: usize = 512;
+    let end = name.char_indices().map(|(at, _)| at).find(|&at| at > MOST);
+    &name[..end.unwrap_or(name.len())]
+}
+
+impl Site {
+    fn is(&self, site: SpanSite<'_>) -> bool {
+        let place = self
+            .place
+            .as_ref()
+            .map(|(file, line)| (file.as_str(), *line));
+        place == site.file.map(|file| (file, site.line.unwrap_or(0))) && self.step == site.step
+    }
+}
