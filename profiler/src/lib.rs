@@ -33,15 +33,19 @@
 //! A session can also be opened by hand: [`TraceSession`].
 
 mod api;
+pub mod capability;
 mod capture;
 mod device;
+pub mod instrument;
 mod observe;
+pub mod phase;
 #[doc(hidden)]
 pub mod private;
 mod record;
 mod say;
 #[cfg(feature = "candle")]
 pub mod tensor;
+pub mod trace;
 pub mod view;
 
 pub use api::{measure, measure_with, record_scalar, record_stats, span, step_span};
@@ -55,3 +59,18 @@ pub use capture::{
 pub use device::DeviceName;
 pub use observe::{Observe, ObserveScalar, Observer, ScalarObserver};
 pub use record::{Entered, Handle, Span, current};
+pub use capability::{
+    CaptureContract, CoverageLevel, ExpectedGradient, GRADIENT_MANIFEST_SCHEMA, GradientContract,
+    GradientFamilyContract, GradientFamilyExpectation, MeasurementScope,
+};
+#[cfg(feature = "candle")]
+pub use instrument::candle;
+pub use instrument::{
+    CaptureSelector, DeviceIntervalRecord, DeviceMemoryRecord, MemoryRecord, OpRecord, ProfileRun,
+    SpanGuard, SpanId, SpanKind, TensorRecord, TraceSession,
+};
+pub use phase::{ExecutionPhase, ExecutionStep};
+pub use trace::{
+    ComparisonIdentity, SCHEMA as TRACE_SCHEMA, TimingMode, TraceDocument, TraceEvent, parse_trace,
+    write_jsonl,
+};

@@ -20,15 +20,34 @@ unsafe extern "C" {
     safe fn atexit(callback: extern "C" fn()) -> std::ffi::c_int;
 }
 
+#[cfg(unix)]
+unsafe extern "C" {
+    /// POSIX, `pthread.h`: calls `child` in the child of each fork.
+    safe fn pthread_atfork(
+        prepare: Option<extern "C" fn()>,
+        parent: Option<extern "C" fn()>,
+        child: Option<extern "C" fn()>,
+    ) -> std::ffi::c_int;
+}
+
 /// Asks to be called at the end of the program.
 pub(super) fn register() {
     OWNER.store(std::process::id(), Ordering::Relaxed);
     // Where there is no room for another handler, the program ends without a notice.
     let _ = atexit(at_exit);
+    #[cfg(unix)]
+    let _ = pthread_atfork(None, None, Some(in_child));
+}
+
+/// A forked child has its parent's captures in memory, but neither their files nor their writer. Only what may be
+/// done between a fork and an exec is done here: two stores.
+#[cfg(unix)]
+extern "C" fn in_child() {
+    crate::record::forget_all();
 }
 
 /// Whether this process is the one that switched profiling on.
-pub(super) fn is_owner() -> bool {
+pub(crate) fn is_owner() -> bool {
     OWNER.load(Ordering::Relaxed) == std::process::id()
 }
 

@@ -179,7 +179,7 @@ impl Recorder {
             let Some(session) = lane.session() else {
                 return record.discard();
             };
-            if session.has_ended() {
+            if session.has_ended() || !crate::capture::is_owner() {
                 session.count_late(1);
                 lane.retire();
                 continue;
@@ -254,10 +254,11 @@ impl Recorder {
             Sink::None | Sink::Ended(..) => {}
             Sink::ByHand(session, ids) => {
                 let id = session.begin(
-                    source.name(),
+                    source.name().into_owned(),
                     source.kind(),
                     source.step(),
                     measured.is_some(),
+                    None,
                 );
                 ids.push(id);
             }

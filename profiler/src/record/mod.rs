@@ -25,4 +25,11 @@ pub(crate) use session::{End, Finished, Session};
 pub use site::{CallSite, MeasureSite, Name, RecordSite};
 pub(crate) use site::SpanSource;
 pub(crate) use stream::{clock, prepare};
-pub(crate) use writer::{forget as forget_writer, late, open as open_output};
+pub(crate) use writer::{late, open as open_output};
+
+/// In the child of a fork: this thread records nothing, and the parent's writer is not here.
+#[cfg(unix)]
+pub(crate) fn forget_all() {
+    recorder::set_current(None);
+    writer::forget();
+}

@@ -130,7 +130,8 @@ pub(crate) fn late() -> u64 {
 }
 
 /// In a forked child: the parent's writer does not exist here.
-pub(crate) fn forget() {
+#[cfg(unix)]
+pub(super) fn forget() {
     WRITER.store(ptr::null_mut(), Ordering::Release);
 }
 
