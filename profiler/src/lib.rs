@@ -1,1 +1,29 @@
 //! Profiling of candle programs by attributes.
+#[doc(hidden)]
+pub mod private;
+/// Stand-in.
+pub mod phase {
+    /// Stand-in.
+    #[derive(Clone, Copy, Debug)]
+    pub enum ExecutionStep {
+        /// F
+        Forward,
+        /// B
+        Backward,
+        /// O
+        Optimizer,
+    }
+}
+/// Stand-in.
+pub mod trace {
+    /// Stand-in.
+    #[derive(Clone, Copy, Debug)]
+    pub enum SpanKind {
+        /// F
+        Function,
+        /// O
+        Op,
+        /// M
+        Module,
+    }
+}
