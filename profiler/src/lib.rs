@@ -1,4 +1,7 @@
 //! Profiling of candle programs by attributes.
+
+pub use candle_profiler_macros::{measured, profile_span, profile_step, record_scalar, record_stats};
+
 #[doc(hidden)]
 pub mod private;
 /// Stand-in.
