@@ -69,7 +69,10 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
         device: meta.device.clone(),
         rank: state.rank().map(|rank| rank.rank),
         since_previous_ns: counter.since_previous(),
-        items: wanted.details.items.and_then(|items| u64::try_from(items).ok()),
+        items: wanted
+            .details
+            .items
+            .and_then(|items| u64::try_from(items).ok()),
     });
     let session = Session::new();
     let ending = ending(state, wanted.call, wanted.picked, reservation);
@@ -82,7 +85,9 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
         ending,
     );
     if let Err(error) = record::open_output(output) {
-        crate::say::once(&format!("no trace can be written: the writer's thread: {error}"));
+        crate::say::once(&format!(
+            "no trace can be written: the writer's thread: {error}"
+        ));
         return None;
     }
     exit::remember(&session);

@@ -4,10 +4,10 @@ use anyhow::{Context, Result};
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Device, DeviceLocation, Tensor, Var};
 
-use crate::tensor::stats::statistics;
 use super::{OpRecord, SpanId, TensorRecord, TraceSession};
 use crate::capability::{ExpectedGradient, GradientContract, GradientFamilyContract};
 use crate::phase::ExecutionStep;
+use crate::tensor::stats::statistics;
 use crate::trace::memory::{category_for_step, dense_tensor_bytes};
 use crate::trace::{GradientState, MemoryCategory};
 

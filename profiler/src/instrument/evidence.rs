@@ -339,4 +339,3 @@ fn check_label(label: &str) -> Result<()> {
     );
     Ok(())
 }
-

@@ -188,8 +188,7 @@ impl Recorder {
             if cursor != lane.producer.link() {
                 // SAFETY: the cursor is below the chunk's link slot, in memory that this thread alone fills.
                 unsafe { cursor.write(record) };
-                self.cursor
-                    .store(cursor.wrapping_add(1), Ordering::Release);
+                self.cursor.store(cursor.wrapping_add(1), Ordering::Release);
                 break;
             }
             // SAFETY: this thread is the producer and its cursor is at the link slot.

@@ -22,8 +22,8 @@ pub use handle::{Entered, Handle, current};
 pub(crate) use output::{Closing, Ending, Output};
 pub(crate) use recorder::{Recorder, current as recorder};
 pub(crate) use session::{End, Finished, Session};
-pub use site::{CallSite, MeasureSite, Name, RecordSite};
 pub(crate) use site::SpanSource;
+pub use site::{CallSite, MeasureSite, Name, RecordSite};
 pub(crate) use stream::{clock, prepare};
 pub(crate) use writer::{late, open as open_output};
 

@@ -10,14 +10,12 @@ use super::detached::SpanCell;
 use super::session::{End, Thread, Ticket};
 use super::site::{CallSite, SpanSource};
 use super::stream::{Word, clock};
-use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::phase::ExecutionStep;
+use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{
     RunOutcome, SpanKind, TensorStatsEvent, TerminalEvent, TraceEvent, TraceRunMeta,
 };
-use crate::view::summary::{
-    ClosedSpan, Digest, HowClosed, SiteId, SpanSite, Statistics, StepTag,
-};
+use crate::view::summary::{ClosedSpan, Digest, HowClosed, SiteId, SpanSite, Statistics, StepTag};
 
 /// The root span's number.
 const ROOT: u64 = 1;
@@ -241,9 +239,11 @@ impl Reading {
         cold: Box<Cold>,
     ) -> Result<(), Waits> {
         let needed = match &*cold {
-            Cold::Enter { cell: Some(cell) } | Cold::Evidence { owner: Owner::Cell(cell), .. } => {
-                Some(cell)
-            }
+            Cold::Enter { cell: Some(cell) }
+            | Cold::Evidence {
+                owner: Owner::Cell(cell),
+                ..
+            } => Some(cell),
             Cold::CloseDetached(end) if end.cell.id().is_none() => Some(&end.cell),
             Cold::CloseDetached(end) => end.parent.as_ref(),
             _ => None,
@@ -638,7 +638,10 @@ impl Replay {
         clock().delta_as_nanos(self.origin, self.origin.saturating_add(ticks))
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the parts of two lines, used once")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the parts of two lines, used once"
+    )]
     fn detached_lines(
         &mut self,
         id: u64,

@@ -172,7 +172,9 @@ pub(crate) fn as_tensor<T: ?Sized>(value: &T) -> Option<&Tensor> {
 
 /// A tensor of another candle than ours cannot be read: says so, once, and how to find out where it comes from.
 fn tell_foreign(type_name: &str) {
-    let bare = type_name.trim_start_matches("&mut ").trim_start_matches('&');
+    let bare = type_name
+        .trim_start_matches("&mut ")
+        .trim_start_matches('&');
     if bare == std::any::type_name::<Tensor>() || bare.ends_with("candle_core::tensor::Tensor") {
         crate::say::once(
             "an argument is a `Tensor` of another candle-core than the one candle-profiler was built with, and cannot \
