@@ -8,7 +8,6 @@ use super::records::{
     span_name,
 };
 use super::shared::{Shared, State};
-#[cfg(feature = "candle")]
 use crate::phase::ExecutionStep;
 use crate::trace::memory::resolve_dense_tensor_bytes;
 use crate::trace::{

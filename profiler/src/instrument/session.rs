@@ -35,6 +35,11 @@ impl TraceSession {
     /// be created, named by path.
     pub fn open(path: impl AsRef<Path>, run: ProfileRun) -> Result<Self> {
         let shared = Shared::open(path.as_ref(), run)?;
+        if cfg!(feature = "off") {
+            crate::say::once(
+                "the feature `off` is on: attributes and free functions are compiled out, and only what is recorded by hand gets into the trace",
+            );
+        }
         Ok(Self {
             shared: Arc::new(shared),
         })
