@@ -70,14 +70,11 @@ fn a_failed_trace_equals_the_golden_lines_and_the_references() {
 }
 
 #[test]
-fn candle_helpers_equal_the_references() {
+fn what_is_left_out_is_filled_in_as_the_reference_does() {
     let folder = folder();
-    let ours = sequences::candle_ours(&folder.path().join("ours.jsonl"));
-    let reference = sequences::candle_reference(&folder.path().join("reference.jsonl"));
-    assert_eq!(
-        normalised(&text_of(ours)),
-        normalised(&text_of(reference))
-    );
+    let ours = sequences::defaults_ours(&folder.path().join("ours.jsonl"));
+    let reference = sequences::defaults_reference(&folder.path().join("reference.jsonl"));
+    assert_eq!(normalised(&text_of(ours)), normalised(&text_of(reference)));
 }
 
 #[test]

@@ -23,7 +23,12 @@ fn errors_say_where_and_what_and_what_else() {
             "line 3",
             &["span_begin", "span_start", "terminal"][..],
         ),
-        (r#""id":"s3","#, r#""id":"s2","#, "line 4", &["\"s2\"", "twice"]),
+        (
+            r#""id":"s3","#,
+            r#""id":"s2","#,
+            "line 4",
+            &["\"s2\"", "twice"],
+        ),
         (
             r#"{"kind":"span_end","id":"s5""#,
             r#"{"kind":"span_end","id":"s55""#,
@@ -49,7 +54,12 @@ fn errors_say_where_and_what_and_what_else() {
             "line 30",
             &["reason"],
         ),
-        ("trace/10", "trace/11", "line 1", &["trace/11", "trace/10", "trace/9"]),
+        (
+            "trace/10",
+            "trace/11",
+            "line 1",
+            &["trace/11", "trace/10", "trace/9"],
+        ),
         ("trace/10", "trace/9", "line 15", &["tensor_stats"]),
     ] {
         let error = refusal(from, to);
@@ -67,7 +77,12 @@ fn a_trace_without_its_end_is_none() {
     let error = parse_trace_reader(cut.as_bytes()).unwrap_err().to_string();
     assert!(error.contains("terminal"), "{error}");
     assert!(parse_trace_reader(&b""[..]).is_err());
-    assert!(parse_trace("/no/such/trace.jsonl").unwrap_err().to_string().contains("/no/such/trace.jsonl"));
+    assert!(
+        parse_trace("/no/such/trace.jsonl")
+            .unwrap_err()
+            .to_string()
+            .contains("/no/such/trace.jsonl")
+    );
 }
 
 #[test]
@@ -84,8 +99,18 @@ fn events_come_one_by_one_with_their_lines() {
 
 #[test]
 fn spans_are_sorted_by_the_text_of_their_ids() {
-    let mut lines: Vec<String> = golden("failed.trace10.jsonl").lines().map(String::from).collect();
-    for id in ["s10", "s9", "long-identity-b", "long-identity-a", "s123456789", "s12345678"] {
+    let mut lines: Vec<String> = golden("failed.trace10.jsonl")
+        .lines()
+        .map(String::from)
+        .collect();
+    for id in [
+        "s10",
+        "s9",
+        "long-identity-b",
+        "long-identity-a",
+        "s123456789",
+        "s12345678",
+    ] {
         let line = lines[2].replace("\"s2\"", &format!("\"{id}\""));
         lines.insert(3, line);
     }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 macro_rules! sequences {
-    ($library:ident, $all_events:ident, $failed:ident, $candle:ident) => {
+    ($library:ident, $all_events:ident, $failed:ident, $defaults:ident) => {
         pub(crate) fn $all_events(path: &Path) -> PathBuf {
             use $library::instrument::{
                 DeviceIntervalRecord, DeviceMemoryRecord, MemoryRecord, OpRecord, SpanKind,
@@ -201,8 +201,8 @@ macro_rules! sequences {
         }
 
         pub(crate) fn $failed(path: &Path) -> PathBuf {
-            let run = $library::ProfileRun::inference("serve::request", 1, "cpu")
-                .device_synchronized();
+            let run =
+                $library::ProfileRun::inference("serve::request", 1, "cpu").device_synchronized();
             let session = $library::TraceSession::open(path, run).unwrap();
             let measured = session.begin_measurement("serve::request");
             // What a guard that is never dropped leaves behind.
@@ -212,10 +212,8 @@ macro_rules! sequences {
                 .unwrap()
         }
 
-        pub(crate) fn $candle(path: &Path) -> PathBuf {
-            use candle_core::{DType, Device, Tensor, Var};
-            use $library::candle::{self, CandleOpCapture};
-            use $library::phase::ExecutionStep;
+        pub(crate) fn $defaults(path: &Path) -> PathBuf {
+            use $library::trace::MemoryCategory;
 
             let run = $library::ProfileRun::training("train::step", 1, "cpu")
                 .correlation_id("mine")
@@ -224,43 +222,24 @@ macro_rules! sequences {
             let outer = session.begin_measurement("step");
             let inner = session.begin_span("relu", $library::SpanKind::Op);
             let inner_id = inner.id();
-            let var = Var::from_tensor(&input()).unwrap();
-            let mut output = CandleOpCapture::new(
-                "relu",
-                vec!["in".into()],
-                var.as_tensor(),
-                candle::inputs_dense_bytes(&[var.as_tensor(), &input()]),
-                1,
-                0,
-                Some(ExecutionStep::Forward),
-            );
-            output.inputs = vec!["in".into()];
-            // Ids and addresses differ between any two tensors.
-            assert!(output.output.tensor_id().starts_with("TensorId("));
-            assert!(output.output.storage_id().starts_with("storage:0x"));
-            for (label, tensor, step) in [
-                ("var", var.as_tensor().clone(), None),
-                ("plain", input(), None),
-                ("grad", input(), Some(ExecutionStep::Backward)),
-                (
-                    "half",
-                    Tensor::zeros((2, 0, 3), DType::BF16, &Device::Cpu).unwrap(),
-                    Some(ExecutionStep::Optimizer),
-                ),
+            for (id, dtype, requires_grad, dense_bytes, category) in [
+                ("a", "f32", true, None, MemoryCategory::Parameter),
+                ("b", "BF16", false, Some(7), MemoryCategory::Gradient),
+                ("c", "unknown", false, None, MemoryCategory::Optimizer),
+                ("", "u8", false, None, MemoryCategory::Other),
             ] {
-                let capture = candle::CandleCapture::from_tensor(&tensor, step).with_label(label);
                 session
                     .record_tensor(
                         inner_id,
-                        $library::instrument::TensorRecord {
-                            tensor_id: label,
-                            label: capture.label.as_deref(),
-                            shape: &capture.shape,
-                            dtype: &capture.dtype,
-                            device: &capture.device,
-                            requires_grad: capture.requires_grad,
-                            dense_bytes: Some(capture.tensor_bytes),
-                            category: capture.category,
+                        $library::TensorRecord {
+                            tensor_id: id,
+                            label: None,
+                            shape: &[2, 0, 3],
+                            dtype,
+                            device: "cpu",
+                            requires_grad,
+                            dense_bytes,
+                            category,
                         },
                     )
                     .unwrap();
@@ -268,17 +247,17 @@ macro_rules! sequences {
             session
                 .record_op(
                     inner_id,
-                    $library::instrument::OpRecord {
-                        op_name: &output.op_name,
-                        inputs: &output.inputs,
-                        output: Some("out"),
-                        shape: &output.output.shape,
-                        dtype: &output.output.dtype,
-                        device: &output.output.device,
-                        duration_ns: output.duration_ns,
-                        timestamp_ns: output.timestamp_ns,
+                    $library::OpRecord {
+                        op_name: "relu",
+                        inputs: &[],
+                        output: None,
+                        shape: &[],
+                        dtype: "unknown",
+                        device: "",
+                        duration_ns: 1,
+                        timestamp_ns: 0,
                         output_dense_bytes: None,
-                        input_dense_bytes: output.input_tensor_bytes,
+                        input_dense_bytes: 0,
                     },
                 )
                 .unwrap();
@@ -287,6 +266,7 @@ macro_rules! sequences {
             session
                 .record_call_edge(outer.id(), inner_id, elapsed)
                 .unwrap();
+            assert_eq!(inner_id.raw(), 3);
             drop(outer);
             session.flush().unwrap();
             session.finish().unwrap()
@@ -294,14 +274,10 @@ macro_rules! sequences {
     };
 }
 
-fn input() -> candle_core::Tensor {
-    candle_core::Tensor::new(&[[1f32, 2.0], [3.0, 4.0]], &candle_core::Device::Cpu).unwrap()
-}
-
-sequences!(candle_profiler, all_events_ours, failed_ours, candle_ours);
+sequences!(candle_profiler, all_events_ours, failed_ours, defaults_ours);
 sequences!(
     candle_graph,
     all_events_reference,
     failed_reference,
-    candle_reference
+    defaults_reference
 );

@@ -24,7 +24,11 @@ fn the_judge_rejects_none_of_two_thousand_captures() {
         session.finish().unwrap();
         let document = candle_graph::parse_trace(&path).unwrap();
         let health = candle_graph::trace::analyze_health(&document);
-        assert!(health.structurally_valid && health.capture_complete, "{:?}", health.issues);
+        assert!(
+            health.structurally_valid && health.capture_complete,
+            "{:?}",
+            health.issues
+        );
         assert_eq!(document.spans.len(), 152);
     }
 }
@@ -50,7 +54,9 @@ fn each_thread_has_its_own_stack() {
                     for turn in 0..200 {
                         let outer = session.begin_span(format!("outer {thread}"), SpanKind::Module);
                         let inner = session.begin_span(format!("inner {thread}"), SpanKind::Op);
-                        session.record_scalar(inner.id(), "turn", f64::from(turn)).unwrap();
+                        session
+                            .record_scalar(inner.id(), "turn", f64::from(turn))
+                            .unwrap();
                         if turn % 7 == 0 {
                             drop(outer);
                             drop(inner);

@@ -31,7 +31,8 @@ fn mutation() -> impl Strategy<Value = Mutation> {
             prop_oneof![0u64..5, 0u64..200_000, Just(u64::MAX)]
         )
             .prop_map(|(line, at, value)| Mutation::Number(line, at, value)),
-        (place.clone(), place.clone(), 0u8..11).prop_map(|(line, at, id)| Mutation::Id(line, at, id)),
+        (place.clone(), place.clone(), 0u8..11)
+            .prop_map(|(line, at, id)| Mutation::Id(line, at, id)),
         (place.clone(), 0usize..200).prop_map(|(line, at)| Mutation::Cut(line, at)),
         (place.clone(), place.clone(), place).prop_map(|(a, b, at)| Mutation::Key(a, b, at)),
     ]
@@ -50,7 +51,12 @@ fn apply(lines: &mut Vec<String>, mutation: &Mutation) {
         }
         Mutation::Swap(a, b) => lines.swap(a % count, b % count),
         Mutation::Number(line, at, value) => {
-            replace(&mut lines[line % count], at, |c| c.is_ascii_digit(), &value.to_string());
+            replace(
+                &mut lines[line % count],
+                at,
+                |c| c.is_ascii_digit(),
+                &value.to_string(),
+            );
         }
         Mutation::Id(line, at, id) => {
             let line = &mut lines[line % count];

@@ -77,7 +77,9 @@ fn spans_nest_and_the_op_of_a_closed_span_is_kept() {
 fn a_scalar_is_a_statistic_of_one_element() {
     let document = document(training(), |session| {
         let span = session.begin_span("loss", SpanKind::Function);
-        session.record_scalar(span.id(), "loss/total", -1.25).unwrap();
+        session
+            .record_scalar(span.id(), "loss/total", -1.25)
+            .unwrap();
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             session.record_scalar(span.id(), "loss/aux", value).unwrap();
         }
@@ -102,11 +104,19 @@ fn statistics_are_of_the_finite_elements() {
             ("empty", vec![]),
         ] {
             let tensor = Tensor::new(values, &Device::Cpu).unwrap();
-            session.record_tensor_stats(span.id(), label, &tensor).unwrap();
+            session
+                .record_tensor_stats(span.id(), label, &tensor)
+                .unwrap();
         }
         let scalar = Tensor::new(2f64, &Device::Cpu).unwrap();
-        session.record_tensor_stats(span.id(), "scalar", &scalar).unwrap();
-        assert!(session.record_tensor_stats(span.id(), " ", &scalar).is_err());
+        session
+            .record_tensor_stats(span.id(), "scalar", &scalar)
+            .unwrap();
+        assert!(
+            session
+                .record_tensor_stats(span.id(), " ", &scalar)
+                .is_err()
+        );
         drop(span);
         session.finish().unwrap();
     });
@@ -116,13 +126,19 @@ fn statistics_are_of_the_finite_elements() {
         panic!("four statistics");
     };
     assert!((finite.rms - 7.5f64.sqrt()).abs() < 1e-12);
-    assert_eq!((finite.abs_max, finite.mean, finite.non_finite), (4.0, -0.5, 0));
+    assert_eq!(
+        (finite.abs_max, finite.mean, finite.non_finite),
+        (4.0, -0.5, 0)
+    );
     let extra = finite.extra.as_ref().unwrap();
     assert_eq!((extra.min, extra.max), (Some(-4.0), Some(3.0)));
     assert_eq!(corrupt.non_finite, 2);
     assert_eq!(corrupt.rms, 1.0);
     let extra = corrupt.extra.as_ref().unwrap();
-    assert_eq!((extra.nan, extra.pos_inf, extra.neg_inf), (Some(1), Some(1), Some(0)));
+    assert_eq!(
+        (extra.nan, extra.pos_inf, extra.neg_inf),
+        (Some(1), Some(1), Some(0))
+    );
     assert_eq!(extra.first_non_finite, Some(vec![1]));
     assert_eq!((empty.elements, empty.rms), (0, 0.0));
     assert_eq!((scalar.shape.len(), scalar.mean), (0, 2.0));
@@ -171,9 +187,27 @@ fn wrong_values_are_refused_by_field_and_value() {
             (" ", "k", GradientState::Missing, None, "root is \" \""),
             ("r", "", GradientState::Missing, None, "key is \"\""),
             ("r", "k", GradientState::Present, None, "norm is None"),
-            ("r", "k", GradientState::Present, Some(0.0), "norm is Some(0.0)"),
-            ("r", "k", GradientState::Present, Some(f64::NAN), "norm is Some(NaN)"),
-            ("r", "k", GradientState::Zero, Some(-0.0), "norm is Some(-0.0)"),
+            (
+                "r",
+                "k",
+                GradientState::Present,
+                Some(0.0),
+                "norm is Some(0.0)",
+            ),
+            (
+                "r",
+                "k",
+                GradientState::Present,
+                Some(f64::NAN),
+                "norm is Some(NaN)",
+            ),
+            (
+                "r",
+                "k",
+                GradientState::Zero,
+                Some(-0.0),
+                "norm is Some(-0.0)",
+            ),
             ("r", "k", GradientState::Missing, Some(1.0), "no norm"),
         ] {
             let error = session.record_gradient(root, key, state, norm).unwrap_err();
@@ -257,7 +291,10 @@ fn closing_a_span_closes_what_is_above_it_and_late_guards_do_nothing() {
         drop(inner);
         drop(after);
     });
-    let ends: Vec<u64> = document.spans[1..4].iter().map(|span| span.end_ns()).collect();
+    let ends: Vec<u64> = document.spans[1..4]
+        .iter()
+        .map(|span| span.end_ns())
+        .collect();
     assert!(ends.iter().all(|end| *end == ends[0]), "{ends:?}");
     assert_eq!(document.spans[4].parent_id.as_deref(), Some("s1"));
     assert!(analyze_health(&document).structurally_valid);
@@ -366,6 +403,9 @@ fn half_numbers_have_statistics_too() {
             .unwrap();
     });
     let stats = &document.tensor_stats[0];
-    assert_eq!((stats.dtype.as_str(), stats.shape.as_slice()), ("bf16", &[3, 2][..]));
+    assert_eq!(
+        (stats.dtype.as_str(), stats.shape.as_slice()),
+        ("bf16", &[3, 2][..])
+    );
     assert_eq!((stats.elements, stats.rms), (6, 1.0));
 }

@@ -135,16 +135,16 @@ fn a_norm_is_never_a_false_zero_and_never_infinite() {
         let (state, found) = norm_of(values);
         assert_eq!(state, GradientState::Present);
         let found = found.unwrap();
-        assert!((found - norm).abs() <= norm * 1e-12, "{found} is not {norm}");
+        assert!(
+            (found - norm).abs() <= norm * 1e-12,
+            "{found} is not {norm}"
+        );
     }
     assert_eq!(
         norm_of(vec![f64::MAX; 4]),
         (GradientState::Present, Some(f64::MAX))
     );
-    assert_eq!(
-        norm_of(vec![0.0, -0.0]),
-        (GradientState::Zero, Some(0.0))
-    );
+    assert_eq!(norm_of(vec![0.0, -0.0]), (GradientState::Zero, Some(0.0)));
     assert_eq!(norm_of(vec![]), (GradientState::Zero, Some(0.0)));
     assert_eq!(
         norm_of(vec![1.0, f64::NAN]),
