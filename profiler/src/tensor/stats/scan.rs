@@ -22,20 +22,6 @@ fn is_wanted<N: Num>(x: N, wanted: Wanted) -> bool {
     !kept
 }
 
-/// Whether any element is wanted; without early exit, for the vector unit.
-#[inline(always)]
-pub(super) fn any<T: Element>(elements: &[T], wanted: Wanted) -> bool {
-    const LANES: usize = 16;
-    let mut found = [0u32; LANES];
-    let (blocks, rest) = elements.as_chunks::<LANES>();
-    for block in blocks {
-        for lane in 0..LANES {
-            found[lane] |= u32::from(is_wanted(block[lane].num(), wanted));
-        }
-    }
-    found != [0; LANES] || rest.iter().any(|x| is_wanted(x.num(), wanted))
-}
-
 /// The row-major position of the first wanted element, and its value.
 ///
 /// The storage is walked as it lies; a run that starts behind the best place found cannot hold a
