@@ -23,6 +23,8 @@ mod path;
 mod portable;
 mod scan;
 mod storage;
+#[cfg(test)]
+mod tests;
 mod vector;
 
 use candle_core::{Result, Storage, Tensor};

@@ -5,6 +5,9 @@ use super::kernel::CHUNK;
 use super::layout::View;
 use super::path::Path;
 
+/// Shorter runs are looked through element by element.
+const SHORT: usize = 64;
+
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
@@ -20,6 +23,25 @@ fn is_wanted<N: Num>(x: N, wanted: Wanted) -> bool {
         Wanted::NonFinite => x.magnitude() < N::INFINITY,
     };
     !kept
+}
+
+/// As [`first`], for tensors that most likely hold nothing wanted: whole chunks are asked first.
+pub(super) fn alarm<T: Element>(
+    data: &[T],
+    view: &View,
+    path: Path,
+    wanted: Wanted,
+) -> Option<(usize, f64)> {
+    if !T::FLOAT {
+        return None;
+    }
+    let mut found = false;
+    view.chunks(data, |chunk| found = found || path.any(chunk, wanted));
+    if found {
+        first(data, view, path, wanted)
+    } else {
+        None
+    }
 }
 
 /// The row-major position of the first wanted element, and its value.
@@ -41,7 +63,7 @@ pub(super) fn first<T: Element>(
         if !nearer(rank) {
             return true;
         }
-        let found = if axis.stride == 1 {
+        let found = if axis.stride == 1 && axis.len >= SHORT {
             let run = data.get(start..start + axis.len).unwrap_or_default();
             first_in_run(run, path, wanted)
         } else {
