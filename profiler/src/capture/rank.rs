@@ -105,14 +105,4 @@ mod tests {
             })
         );
     }
-
-    #[test]
-    fn what_the_program_set_wins() {
-        let get = |name: &str| match name {
-            "RANK" => Some(OsString::from("0")),
-            "WORLD_SIZE" => Some(OsString::from("2")),
-            _ => None,
-        };
-        assert_eq!(Rank::read(&get), rank(0, 2));
-    }
 }
