@@ -13,7 +13,7 @@ impl TraceSession {
         if cfg!(feature = "off") {
             return Entered::nothing();
         }
-        Entered::on(Recorder::attach_by_hand(self.shared()), None, true)
+        Entered::on(Recorder::attach_by_hand(self.shared(), None), None, true)
     }
 }
 

@@ -43,13 +43,11 @@ impl Shared {
     }
 
     /// Whether a measured region was begun.
-    #[allow(dead_code, reason = "for recorders that share the session")]
     pub(crate) fn has_measured(&self) -> bool {
         self.state().is_ok_and(|state| state.checks.has_measured())
     }
 
     /// The innermost open span of this thread, or the root.
-    #[allow(dead_code, reason = "for recorders that share the session")]
     pub(crate) fn top(&self) -> SpanId {
         SpanId(
             self.state()

@@ -15,6 +15,7 @@ use super::session::Session;
 use super::site::SpanSource;
 use super::stream::clock;
 use crate::capture::{Active, Call, Capture, panic_reason};
+use crate::instrument::{Shared as ByHand, SpanId};
 
 /// The span of an `async fn`'s call, made at its first poll.
 pub struct AsyncSpan(Option<Box<FutureSpan>>);
@@ -22,18 +23,29 @@ pub struct AsyncSpan(Option<Box<FutureSpan>>);
 /// What a future takes part in: a capture, a measured call, or both.
 struct FutureSpan {
     part: Option<Part>,
+    by_hand: Option<HandPart>,
     /// The measured call that the future is.
     call: Option<Arc<Call>>,
     /// The capture that this call opened.
     capture: Option<Box<Capture>>,
     polls: u64,
     busy: u64,
+    /// A poll panicked.
+    panicked: bool,
 }
 
 /// A future's span in a capture.
 struct Part {
     session: Arc<Session>,
     cell: Arc<SpanCell>,
+}
+
+/// A future's span in a session by hand: written when it is over.
+struct HandPart {
+    session: Arc<ByHand>,
+    source: SpanSource,
+    start_ns: u64,
+    parent: SpanId,
 }
 
 impl AsyncSpan {
@@ -45,10 +57,12 @@ impl AsyncSpan {
     fn of(part: Option<Part>, call: Option<Arc<Call>>, capture: Option<Box<Capture>>) -> Self {
         Self(Some(Box::new(FutureSpan {
             part,
+            by_hand: None,
             call,
             capture,
             polls: 0,
             busy: 0,
+            panicked: false,
         })))
     }
 
@@ -57,11 +71,27 @@ impl AsyncSpan {
     #[inline(never)]
     pub(crate) fn begin(recorder: &'static Recorder, source: SpanSource) -> Self {
         let Some(session) = recorder.session() else {
-            return Self(None);
+            return Self::begin_by_hand(recorder, source);
         };
         let cell = SpanCell::begin(recorder.give(), source, None);
         recorder.open_detached(&cell);
         Self::of(Some(Part { session, cell }), None, None)
+    }
+
+    fn begin_by_hand(recorder: &'static Recorder, source: SpanSource) -> Self {
+        let Some(session) = recorder.by_hand() else {
+            return Self(None);
+        };
+        let mut this = Self::of(None, None, None);
+        if let Some(span) = &mut this.0 {
+            span.by_hand = Some(HandPart {
+                start_ns: session.elapsed_ns(),
+                parent: session.top(),
+                session,
+                source,
+            });
+        }
+        this
     }
 
     /// A measured call that is counted, not captured.
@@ -91,11 +121,24 @@ impl FutureSpan {
         if let Some(call) = self.call.take() {
             call.over();
         }
+        if let Some(hand) = self.by_hand.take() {
+            let end_ns = hand.session.elapsed_ns();
+            let (name, kind) = (hand.source.name().into_owned(), hand.source.kind());
+            // A fault is the session's own, and told when it is finished.
+            let _ = hand.session.record_closed(
+                name,
+                kind,
+                hand.source.step(),
+                hand.start_ns,
+                end_ns,
+                hand.parent,
+            );
+        }
         let Some(part) = self.part.take() else {
             return Place::Here;
         };
         if let Some((end, parent)) = part.cell.close(0) {
-            let panicked = panicking();
+            let panicked = self.panicked;
             let (recorder, lent) = join(&part.session);
             recorder.close_detached(DetachedEnd {
                 cell: Arc::clone(&part.cell),
@@ -117,12 +160,8 @@ impl FutureSpan {
 impl Drop for FutureSpan {
     fn drop(&mut self) {
         if let Place::Future(_, _, Some(capture)) = self.end(true) {
-            let reason = if panicking() {
-                panic_reason()
-            } else {
-                "the measured future was dropped before it was done".to_owned()
-            };
-            capture.finish(Some(reason));
+            let reason = "the measured future was dropped before it was done";
+            capture.finish(Some(reason.to_owned()));
         }
     }
 }
@@ -196,6 +235,8 @@ struct Inside<'a> {
     span: &'a mut FutureSpan,
     entered: Option<(&'static Recorder, u64, bool)>,
     since: u64,
+    /// The thread unwound already when the poll began.
+    unwinding: bool,
     #[allow(dead_code, reason = "held for its drop")]
     active: Option<Active>,
 }
@@ -212,6 +253,7 @@ impl<'a> Inside<'a> {
             span,
             since: if entered.is_some() { clock().raw() } else { 0 },
             entered,
+            unwinding: panicking(),
             active,
         }
     }
@@ -231,6 +273,13 @@ impl Drop for Inside<'_> {
         }
         if lent {
             recorder.leave();
+        }
+        if panicking() && !self.unwinding {
+            // Whoever polls may catch the panic and drop the future later: by then nobody knows of it.
+            self.span.panicked = true;
+            if let Place::Future(_, _, Some(capture)) = self.span.end(false) {
+                capture.finish(Some(panic_reason()));
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::detached::SpanCell;
 use super::recorder::{self, Recorder};
 use super::session::Session;
+use crate::instrument::{Shared as ByHand, SpanId};
 
 /// The span that is current where [`current`] was called, to be entered on another thread.
 ///
@@ -17,7 +18,7 @@ pub struct Handle(Option<Target>);
 #[derive(Clone)]
 enum Target {
     Stream(Arc<Session>, Option<Arc<SpanCell>>),
-    ByHand(Arc<crate::instrument::Shared>),
+    ByHand(Arc<ByHand>, SpanId),
 }
 
 /// A handle to the span that is current on this thread; one that does nothing where no capture is open.
@@ -39,7 +40,8 @@ pub fn current() -> Handle {
     }
     Handle(recorder::current().and_then(|recorder| {
         if let Some(session) = recorder.by_hand() {
-            return Some(Target::ByHand(session));
+            let top = session.top();
+            return Some(Target::ByHand(session, top));
         }
         let session = recorder.session()?;
         Some(Target::Stream(session, recorder.give()))
@@ -62,7 +64,10 @@ impl Handle {
                 let token = recorder.enter_frame(cell.clone(), true);
                 Entered::on(recorder, Some(token), lent)
             }
-            Target::ByHand(session) => Entered::on(Recorder::attach_by_hand(session), None, true),
+            Target::ByHand(session, parent) => {
+                let recorder = Recorder::attach_by_hand(session, Some(*parent));
+                Entered::on(recorder, None, true)
+            }
         }
     }
 

@@ -32,8 +32,17 @@ pub(super) enum Sink {
     Stream(Arc<Session>, Arc<Ticket>),
     /// Nowhere: the session has ended while this thread still took part.
     Ended(Arc<Session>, Arc<Ticket>),
-    /// Straight into a session opened by hand; the ids of the spans open on this thread, by depth.
-    ByHand(Arc<ByHand>, Vec<SpanId>),
+    /// Straight into a session opened by hand.
+    ByHand(HandSink),
+}
+
+/// A session by hand as one thread records into it.
+pub(super) struct HandSink {
+    pub(super) session: Arc<ByHand>,
+    /// What the thread's first spans are children of; `None`: of what the thread has open by hand.
+    pub(super) parent: Option<SpanId>,
+    /// The ids of the open spans, by depth.
+    pub(super) open: Vec<SpanId>,
 }
 
 /// A level of the stack that needs the cold side when it closes.
@@ -220,7 +229,7 @@ impl Recorder {
     /// The session by hand this records into, if it is one.
     pub(crate) fn by_hand(&self) -> Option<Arc<ByHand>> {
         match &self.lane().sink {
-            Sink::ByHand(session, _) => Some(Arc::clone(session)),
+            Sink::ByHand(hand) => Some(Arc::clone(&hand.session)),
             _ => None,
         }
     }
@@ -233,9 +242,16 @@ impl Recorder {
     }
 
     /// Makes a session by hand current on this thread.
-    pub(crate) fn attach_by_hand(session: &Arc<ByHand>) -> &'static Recorder {
+    pub(crate) fn attach_by_hand(
+        session: &Arc<ByHand>,
+        parent: Option<SpanId>,
+    ) -> &'static Recorder {
         let recorder = recorder::borrow();
-        recorder.lend(Sink::ByHand(Arc::clone(session), Vec::new()));
+        recorder.lend(Sink::ByHand(HandSink {
+            session: Arc::clone(session),
+            parent,
+            open: Vec::new(),
+        }));
         recorder.make_current();
         recorder
     }
@@ -251,15 +267,16 @@ impl Recorder {
         let foreign = lane.top_role(current) == (Role::Frame { foreign: true });
         match &mut lane.sink {
             Sink::None | Sink::Ended(..) => {}
-            Sink::ByHand(session, ids) => {
-                let id = session.begin(
+            Sink::ByHand(hand) => {
+                let outermost = hand.open.is_empty();
+                let id = hand.session.begin(
                     source.name().into_owned(),
                     source.kind(),
                     source.step(),
                     measured.is_some(),
-                    None,
+                    hand.parent.filter(|_| outermost),
                 );
-                ids.push(id);
+                hand.open.push(id);
             }
             Sink::Stream(..) if foreign => {
                 let parent = lane
@@ -302,12 +319,12 @@ impl Recorder {
         if lowest == 0 || lowest > top || lane.real_at(current, lowest) != guard {
             return;
         }
-        if let Sink::ByHand(session, ids) = &mut lane.sink {
+        if let Sink::ByHand(hand) = &mut lane.sink {
             let index = usize::try_from(lowest - 1).unwrap_or(usize::MAX);
-            if let Some(id) = ids.get(index) {
-                session.end(*id);
+            if let Some(id) = hand.open.get(index) {
+                hand.session.end(*id);
             }
-            ids.truncate(index);
+            hand.open.truncate(index);
         } else {
             self.close_levels(lane, lowest, top);
         }
@@ -327,11 +344,11 @@ impl Recorder {
         if top == 0 {
             return;
         }
-        if let Sink::ByHand(session, ids) = &mut lane.sink {
-            if let Some(id) = ids.first() {
-                session.end(*id);
+        if let Sink::ByHand(hand) = &mut lane.sink {
+            if let Some(id) = hand.open.first() {
+                hand.session.end(*id);
             }
-            ids.clear();
+            hand.open.clear();
         } else {
             self.close_levels(&mut lane, 0, top);
         }
@@ -379,8 +396,8 @@ impl Recorder {
     pub(crate) fn observe(&self, owner: Owner, evidence: Evidence, cost: u64) {
         let mut lane = self.lane();
         let lane = &mut *lane;
-        if let Sink::ByHand(session, _) = &lane.sink {
-            return session.observe(evidence);
+        if let Sink::ByHand(hand) = &lane.sink {
+            return hand.session.observe(evidence);
         }
         let ticks = clock().raw();
         self.push_cold(
