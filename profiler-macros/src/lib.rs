@@ -1,1 +1,67 @@
-//! The attributes of candle-profiler; use them through the `candle-profiler` crate.
+//! The attributes of candle-profiler; use them through the `candle-profiler` crate, which documents them.
+//!
+//! A call of an attribute passes through small steps: `args` reads what stands in its parentheses, `function` reads
+//! the item it stands on, `valid` refuses what cannot work, `expand` writes the new item, `statements` does the same for
+//! the attributes inside the body. All of them work on `proc_macro2` streams, so that plain unit tests reach them.
+
+mod args;
+mod boxed;
+mod expand;
+mod function;
+mod items;
+mod label;
+mod manifest;
+mod site;
+mod statements;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod valid;
+
+use args::Kind;
+use proc_macro::TokenStream;
+
+/// Whether attributes only check and vanish.
+const OFF: bool = cfg!(feature = "off");
+
+fn attribute(kind: Kind, args: TokenStream, item: TokenStream) -> TokenStream {
+    expand::attribute(kind, args.into(), item.into(), OFF).into()
+}
+
+/// A span tagged with a step of training: `forward`, `backward` or `optimizer`.
+///
+/// Options: `name = "…"`, `kind = function|module|op`, `detached`, `crate = path`.
+#[proc_macro_attribute]
+pub fn profile_step(args: TokenStream, item: TokenStream) -> TokenStream {
+    attribute(Kind::ProfileStep, args, item)
+}
+
+/// A span without a step; the options are those of `profile_step`.
+#[proc_macro_attribute]
+pub fn profile_span(args: TokenStream, item: TokenStream) -> TokenStream {
+    attribute(Kind::ProfileSpan, args, item)
+}
+
+/// The measured region: each call may be captured as one trace.
+///
+/// Options: `infer`, `name = "…"`, `device = EXPR`, `step = EXPR`, `items = EXPR`, `tags(key = EXPR, …)`, `crate = path`.
+/// A call fails with the `Err` it returns, but for functions whose return type holds `impl Trait` or that are
+/// `#[track_caller]`: their bodies stay where they are, and only a panic is seen.
+#[proc_macro_attribute]
+pub fn measured(args: TokenStream, item: TokenStream) -> TokenStream {
+    attribute(Kind::Measured, args, item)
+}
+
+/// Statistics of the tensors in a value: of a function's return value, a `let`, a parameter.
+///
+/// Forms: `record_stats`, `record_stats("label")`, `record_stats(label)`, each also with `allow_nonfinite`.
+#[proc_macro_attribute]
+pub fn record_stats(args: TokenStream, item: TokenStream) -> TokenStream {
+    attribute(Kind::RecordStats, args, item)
+}
+
+/// One number: of a function's return value, a `let`, a parameter. The label is required.
+#[proc_macro_attribute]
+pub fn record_scalar(args: TokenStream, item: TokenStream) -> TokenStream {
+    attribute(Kind::RecordScalar, args, item)
+}

@@ -119,12 +119,9 @@ pub fn record_stats<T: Observe + ?Sized>(label: &str, value: &T) {
         return;
     }
     let site = site(Location::caller());
-    crate::observe::statistics(
-        &Ended::here(),
-        &site,
-        Some(label.to_owned()),
-        &|observer| value.observe(observer),
-    );
+    crate::observe::statistics(&Ended::here(), &site, Some(label.to_owned()), &|observer| {
+        value.observe(observer)
+    });
 }
 
 /// Records a number under the label, where a capture is open.
@@ -135,12 +132,9 @@ pub fn record_scalar<T: ObserveScalar + ?Sized>(label: &str, value: &T) {
         return;
     }
     let site = site(Location::caller());
-    crate::observe::scalars(
-        &Ended::here(),
-        &site,
-        Some(label.to_owned()),
-        &|observer| value.observe_scalar(observer),
-    );
+    crate::observe::scalars(&Ended::here(), &site, Some(label.to_owned()), &|observer| {
+        value.observe_scalar(observer)
+    });
 }
 
 fn site(location: &'static Location<'static>) -> RecordSite {

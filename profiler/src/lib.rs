@@ -33,25 +33,47 @@
 //! A session can also be opened by hand: [`TraceSession`].
 
 mod api;
+pub mod capability;
 mod capture;
 mod device;
+pub mod instrument;
 mod observe;
+pub mod phase;
 #[doc(hidden)]
 pub mod private;
 mod record;
 mod say;
 #[cfg(feature = "candle")]
 pub mod tensor;
+pub mod trace;
 pub mod view;
 
-pub use api::{measure, measure_with, record_scalar, record_stats, span, step_span};
 #[cfg(feature = "candle")]
 pub use api::backward;
 #[cfg(feature = "nn")]
 pub use api::backward_step;
+pub use api::{measure, measure_with, record_scalar, record_stats, span, step_span};
+pub use candle_profiler_macros::{
+    measured, profile_span, profile_step, record_scalar, record_stats,
+};
+pub use capability::{
+    CaptureContract, CoverageLevel, ExpectedGradient, GRADIENT_MANIFEST_SCHEMA, GradientContract,
+    GradientFamilyContract, GradientFamilyExpectation, MeasurementScope,
+};
 pub use capture::{
     Complaint, Config, Measured, SummaryTo, SyncMode, capture_next, configure, not_a_step, set_rank,
 };
 pub use device::DeviceName;
+#[cfg(feature = "candle")]
+pub use instrument::candle;
+pub use instrument::{
+    CaptureSelector, DeviceIntervalRecord, DeviceMemoryRecord, MemoryRecord, OpRecord, ProfileRun,
+    SpanGuard, SpanId, SpanKind, TensorRecord, TraceSession,
+};
 pub use observe::{Observe, ObserveScalar, Observer, ScalarObserver};
+pub use phase::{ExecutionPhase, ExecutionStep};
 pub use record::{Entered, Handle, Span, current};
+pub use trace::{
+    ComparisonIdentity, SCHEMA as TRACE_SCHEMA, TimingMode, TraceDocument, TraceEvent, parse_trace,
+    write_jsonl,
+};

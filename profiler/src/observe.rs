@@ -133,7 +133,9 @@ pub(crate) fn statistics(
         #[cfg(feature = "candle")]
         visit(&mut Observer {
             label,
-            sink: &mut |label, tensor| crate::tensor::evidence(label, tensor, emit),
+            sink: &mut |label, tensor| {
+                crate::tensor::evidence(label, tensor, site.allow_nonfinite, emit);
+            },
         });
         #[cfg(not(feature = "candle"))]
         {
@@ -168,7 +170,7 @@ pub(crate) fn scalars(
 fn scalar(label: &str, number: f64) -> Evidence {
     let finite = number.is_finite();
     let shown = if finite { number } else { 0.0 };
-    Evidence::Statistics(Box::new(TensorStatsEvent {
+    let event = Box::new(TensorStatsEvent {
         span_id: String::new(),
         label: label.to_owned(),
         shape: Vec::new(),
@@ -179,7 +181,11 @@ fn scalar(label: &str, number: f64) -> Evidence {
         abs_max: shown.abs(),
         mean: shown,
         extra: None,
-    }))
+    });
+    Evidence::Scalar {
+        event,
+        value: number,
+    }
 }
 
 macro_rules! through {

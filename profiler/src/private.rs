@@ -81,6 +81,20 @@ pub fn invoke<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
+/// Lets `look` at a value on its way.
+#[inline(always)]
+pub fn tap<T>(value: T, look: impl FnOnce(&T)) -> T {
+    look(&value);
+    value
+}
+
+/// Stands in a return that is never taken, which tells the type of an `async` block.
+pub fn hint<T>() -> T {
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
 /// A label's text, built only while a capture is open, from the arguments as they were passed.
 #[inline(always)]
 pub fn text(_site: &'static RecordSite, text: impl FnOnce() -> String) -> Option<String> {

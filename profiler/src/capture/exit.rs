@@ -1,6 +1,6 @@
 //! The end of the program: captures that are still open are closed, and what was not reached is said.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::counter;
@@ -12,24 +12,43 @@ use crate::say::say;
 /// Captures that may be open.
 static OPEN: Mutex<Vec<Weak<Session>>> = Mutex::new(Vec::new());
 
-/// The process that profiling was switched on in; a forked child is another.
-static OWNER: AtomicU32 = AtomicU32::new(0);
+/// This process is a forked child of the one that switched profiling on.
+static FORKED: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" {
     /// C standard, `stdlib.h`: calls `callback` when the process ends by `exit` or by a return from `main`.
     safe fn atexit(callback: extern "C" fn()) -> std::ffi::c_int;
 }
 
+#[cfg(unix)]
+unsafe extern "C" {
+    /// POSIX, `pthread.h`: calls `child` in the child of each fork.
+    safe fn pthread_atfork(
+        prepare: Option<extern "C" fn()>,
+        parent: Option<extern "C" fn()>,
+        child: Option<extern "C" fn()>,
+    ) -> std::ffi::c_int;
+}
+
 /// Asks to be called at the end of the program.
 pub(super) fn register() {
-    OWNER.store(std::process::id(), Ordering::Relaxed);
     // Where there is no room for another handler, the program ends without a notice.
     let _ = atexit(at_exit);
+    #[cfg(unix)]
+    let _ = pthread_atfork(None, None, Some(in_child));
+}
+
+/// A forked child has its parent's captures in memory, but neither their files nor their writer. Only what may be
+/// done between a fork and an exec is done here: three stores.
+#[cfg(unix)]
+extern "C" fn in_child() {
+    FORKED.store(true, Ordering::Relaxed);
+    crate::record::forget_all();
 }
 
 /// Whether this process is the one that switched profiling on.
-pub(super) fn is_owner() -> bool {
-    OWNER.load(Ordering::Relaxed) == std::process::id()
+pub(crate) fn is_owner() -> bool {
+    !FORKED.load(Ordering::Relaxed)
 }
 
 /// Remembers a capture that the end of the program must close.
@@ -62,7 +81,11 @@ fn finish_all() {
         if let Some(kept) = kept.filter(|_| counter.pick().publish_kept()) {
             match kept.commit() {
                 Ok(path) => {
-                    say!("{} ran nothing annotated; its trace is {}", counter.name, path.display());
+                    say!(
+                        "{} ran nothing annotated; its trace is {}",
+                        counter.name,
+                        path.display()
+                    );
                 }
                 Err(error) => say!("{error}"),
             }
@@ -90,7 +113,11 @@ fn tell() {
     if let Some(line) = state.settings.schedule.unreached(&seen) {
         say!("{line}");
     } else if !state.captured.load(Ordering::Relaxed) {
-        match seen.iter().map(|seen| format!("{} {}", seen.name, seen.calls)).reduce(|a, b| format!("{a}, {b}")) {
+        match seen
+            .iter()
+            .map(|seen| format!("{} {}", seen.name, seen.calls))
+            .reduce(|a, b| format!("{a}, {b}"))
+        {
             Some(calls) => say!("nothing was captured (calls seen: {calls})"),
             None => say!(
                 "nothing was captured: annotated code ran, but no function or loop with #[measured]"

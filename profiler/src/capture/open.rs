@@ -1,6 +1,9 @@
 //! Opening a capture: its file, its first lines, and what is done at its end.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::counter::{Call, Counter};
@@ -16,8 +19,8 @@ use crate::capability::{CaptureContract, CoverageLevel, MeasurementScope};
 use crate::phase::ExecutionPhase;
 use crate::record::{self, Closing, Finished, Output, Session};
 use crate::say::say;
-use crate::trace::{TimingMode, TraceRunMeta};
-use crate::view::{self, Digest};
+use crate::trace::{TimingMode, TraceRunMeta, stamp};
+use crate::view::summary::{self, Digest, Look, Meta};
 
 /// A call that is to be captured.
 pub(super) struct Wanted<'a> {
@@ -59,7 +62,18 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
     let meta = meta(state, &wanted);
     record::prepare();
     let mut digest = Digest::new();
-    digest.meta(&meta, wanted.details.items.and_then(|items| u64::try_from(items).ok()));
+    digest.meta(Meta {
+        entrypoint: meta.entrypoint.clone(),
+        phase: meta.phase.as_str().to_owned(),
+        capture_step: meta.capture_step,
+        device: meta.device.clone(),
+        rank: state.rank().map(|rank| rank.rank),
+        since_previous_ns: counter.since_previous(),
+        items: wanted
+            .details
+            .items
+            .and_then(|items| u64::try_from(items).ok()),
+    });
     let session = Session::new();
     let ending = ending(state, wanted.call, wanted.picked, reservation);
     let output = Output::new(
@@ -71,7 +85,9 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
         ending,
     );
     if let Err(error) = record::open_output(output) {
-        crate::say::once(&format!("no trace can be written: the writer's thread: {error}"));
+        crate::say::once(&format!(
+            "no trace can be written: the writer's thread: {error}"
+        ));
         return None;
     }
     exit::remember(&session);
@@ -125,11 +141,11 @@ fn meta(state: &State, wanted: &Wanted<'_>) -> TraceRunMeta {
         Kind::Infer => (ExecutionPhase::Infer, "inference"),
     };
     TraceRunMeta {
-        run_id: crate::trace::new_run_id(),
+        run_id: stamp::run_id(),
         correlation_id: format!("{}/{call}-{capture_step}", counter.name),
         entrypoint: counter.name.to_string(),
         phase,
-        timestamp: crate::trace::utc_now(),
+        timestamp: stamp::utc_now(),
         capture_step,
         warmup_steps: capture_step - 1,
         device: wanted
@@ -222,24 +238,36 @@ fn ending(
     })
 }
 
-fn summarise(to: &SummaryTo, digest: &Digest, path: &std::path::Path) {
+/// Shows the summary where the person wants it.
+fn summarise(to: &SummaryTo, digest: &Digest, path: &Path) {
+    let look = Look {
+        width: 80,
+        colour: false,
+        unoptimised: cfg!(debug_assertions),
+        path: Some(path),
+    };
     match to {
         SummaryTo::Off => {}
         SummaryTo::Stderr => {
-            let text = view::render(digest, &view::Look::of_stderr(path));
-            use std::io::Write;
+            let stderr = std::io::stderr();
+            let no_color = std::env::var_os("NO_COLOR");
+            let colour = summary::wants_colour(stderr.is_terminal(), no_color.as_deref());
+            let text = summary::render(digest, &Look { colour, ..look });
             // Nobody is left to tell where stderr cannot be written.
-            let _ = std::io::stderr().lock().write_all(text.as_bytes());
+            let _ = stderr.lock().write_all(text.as_bytes());
         }
         SummaryTo::File(file) => {
-            let text = view::render(digest, &view::Look::of_file(path));
-            let written = std::fs::OpenOptions::new()
+            let text = summary::render(digest, &look);
+            let written = OpenOptions::new()
                 .create(true)
                 .append(true)
                 .open(file)
-                .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
+                .and_then(|mut file| file.write_all(text.as_bytes()));
             if let Err(error) = written {
-                crate::say::once(&format!("the summary cannot be written to {}: {error}", file.display()));
+                crate::say::once(&format!(
+                    "the summary cannot be written to {}: {error}",
+                    file.display()
+                ));
             }
         }
     }

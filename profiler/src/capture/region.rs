@@ -95,7 +95,10 @@ enum State_ {
     /// Inside another measured call: a plain span.
     Inside(Span),
     /// Counted, not captured.
-    Counted(Arc<Call>, #[allow(dead_code, reason = "held for its drop")] Active),
+    Counted(
+        Arc<Call>,
+        #[allow(dead_code, reason = "held for its drop")] Active,
+    ),
     Captured(Box<Capture>, Active),
     /// Over.
     Done,
@@ -121,7 +124,11 @@ impl Measured {
     /// A call inside an open capture: the measured region of a session by hand that has none, else a plain span.
     #[cold]
     #[inline(never)]
-    pub(crate) fn inside(recorder: &'static Recorder, site: &'static MeasureSite, key: Key) -> Self {
+    pub(crate) fn inside(
+        recorder: &'static Recorder,
+        site: &'static MeasureSite,
+        key: Key,
+    ) -> Self {
         Self(State_::Inside(inside(recorder, site, key.name)))
     }
 
@@ -268,11 +275,7 @@ pub(crate) fn async_inside(
 }
 
 /// Enters a measured region inside an open capture.
-fn inside(
-    recorder: &'static Recorder,
-    site: &'static MeasureSite,
-    name: Option<String>,
-) -> Span {
+fn inside(recorder: &'static Recorder, site: &'static MeasureSite, name: Option<String>) -> Span {
     inside_as(recorder, source(site, name))
 }
 

@@ -73,6 +73,12 @@ pub(crate) fn records(plane: Plane) -> bool {
     known().is_some_and(|state| state.settings.planes.contains(plane))
 }
 
+/// Whether -inf is a problem too.
+#[cfg(feature = "candle")]
+pub(crate) fn alarms_at_negative_infinity() -> bool {
+    known().is_some_and(|state| state.settings.nonfinite.inf)
+}
+
 /// A thread runs annotated code for the first time.
 pub(crate) fn first_call() {
     state();

@@ -31,13 +31,19 @@ levels! {
 
 impl<T, E: Display> Displayed for &&&Outcome<'_, Result<T, E>> {
     fn __candle_profiler_failure(&self) -> Option<String> {
-        self.0.as_ref().err().map(|error| guarded(|| error.to_string()))
+        self.0
+            .as_ref()
+            .err()
+            .map(|error| guarded(|| error.to_string()))
     }
 }
 
 impl<T, E: Debug> Debugged for &&Outcome<'_, Result<T, E>> {
     fn __candle_profiler_failure(&self) -> Option<String> {
-        self.0.as_ref().err().map(|error| guarded(|| format!("{error:?}")))
+        self.0
+            .as_ref()
+            .err()
+            .map(|error| guarded(|| format!("{error:?}")))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::detached::SpanCell;
 use super::site::SpanSource;
-use crate::trace::{DeviceMemoryEvent, GradientEvent, TensorEvent, TensorStatsEvent};
+use crate::trace::{TensorEvent, TensorStatsEvent};
 
 /// A rare record of a thread's stream.
 pub(crate) enum Cold {
@@ -67,8 +67,14 @@ pub(crate) enum Owner {
 
 /// What can be observed. The writer fills in the span's id.
 pub(crate) enum Evidence {
-    Statistics(Box<TensorStatsEvent>),
+    Statistics {
+        event: Box<TensorStatsEvent>,
+        /// Whether values that are not finite are a problem; `None`: NaN and +inf are.
+        alarm: Option<bool>,
+    },
+    Scalar {
+        event: Box<TensorStatsEvent>,
+        value: f64,
+    },
     Tensor(Box<TensorEvent>),
-    Gradient(Box<GradientEvent>),
-    DeviceMemory(Box<DeviceMemoryEvent>),
 }

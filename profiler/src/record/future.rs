@@ -42,11 +42,7 @@ impl AsyncSpan {
         Self(None)
     }
 
-    fn of(
-        part: Option<Part>,
-        call: Option<Arc<Call>>,
-        capture: Option<Box<Capture>>,
-    ) -> Self {
+    fn of(part: Option<Part>, call: Option<Arc<Call>>, capture: Option<Box<Capture>>) -> Self {
         Self(Some(Box::new(FutureSpan {
             part,
             call,

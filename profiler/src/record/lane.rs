@@ -179,7 +179,7 @@ impl Recorder {
             let Some(session) = lane.session() else {
                 return record.discard();
             };
-            if session.has_ended() {
+            if session.has_ended() || !crate::capture::is_owner() {
                 session.count_late(1);
                 lane.retire();
                 continue;
@@ -188,8 +188,7 @@ impl Recorder {
             if cursor != lane.producer.link() {
                 // SAFETY: the cursor is below the chunk's link slot, in memory that this thread alone fills.
                 unsafe { cursor.write(record) };
-                self.cursor
-                    .store(cursor.wrapping_add(1), Ordering::Release);
+                self.cursor.store(cursor.wrapping_add(1), Ordering::Release);
                 break;
             }
             // SAFETY: this thread is the producer and its cursor is at the link slot.
@@ -254,10 +253,11 @@ impl Recorder {
             Sink::None | Sink::Ended(..) => {}
             Sink::ByHand(session, ids) => {
                 let id = session.begin(
-                    source.name(),
+                    source.name().into_owned(),
                     source.kind(),
                     source.step(),
                     measured.is_some(),
+                    None,
                 );
                 ids.push(id);
             }

@@ -22,7 +22,14 @@ pub use handle::{Entered, Handle, current};
 pub(crate) use output::{Closing, Ending, Output};
 pub(crate) use recorder::{Recorder, current as recorder};
 pub(crate) use session::{End, Finished, Session};
-pub use site::{CallSite, MeasureSite, Name, RecordSite};
 pub(crate) use site::SpanSource;
+pub use site::{CallSite, MeasureSite, Name, RecordSite};
 pub(crate) use stream::{clock, prepare};
-pub(crate) use writer::{forget as forget_writer, late, open as open_output};
+pub(crate) use writer::{late, open as open_output};
+
+/// In the child of a fork: this thread records nothing, and the parent's writer is not here.
+#[cfg(unix)]
+pub(crate) fn forget_all() {
+    recorder::set_current(None);
+    writer::forget();
+}

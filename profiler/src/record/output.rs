@@ -9,7 +9,7 @@ use super::replay::{Reading, Replay};
 use super::session::{End, Finished, Session, Ticket};
 use super::writer;
 use crate::trace::TraceRunMeta;
-use crate::view::Digest;
+use crate::view::summary::Digest;
 
 /// The buffer is written when it has grown to this.
 const BATCH: usize = 256 * 1024;

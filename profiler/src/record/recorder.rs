@@ -122,8 +122,7 @@ impl Recorder {
         let record = Record::open(self.clock.raw(), site);
         // SAFETY: the cursor is below the limit, so it points into the chunk that this thread alone fills.
         unsafe { cursor.write(record) };
-        self.cursor
-            .store(cursor.wrapping_add(1), Ordering::Release);
+        self.cursor.store(cursor.wrapping_add(1), Ordering::Release);
         token
     }
 
@@ -140,8 +139,7 @@ impl Recorder {
         let record = Record::close(self.clock.raw());
         // SAFETY: as in `open`.
         unsafe { cursor.write(record) };
-        self.cursor
-            .store(cursor.wrapping_add(1), Ordering::Release);
+        self.cursor.store(cursor.wrapping_add(1), Ordering::Release);
         self.token.store(token - 1, Ordering::Relaxed);
     }
 }

@@ -10,9 +10,12 @@ use super::detached::SpanCell;
 use super::session::{End, Thread, Ticket};
 use super::site::{CallSite, SpanSource};
 use super::stream::{Word, clock};
+use crate::phase::ExecutionStep;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
-use crate::trace::{RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta};
-use crate::view::{Digest, Row, SpanFlags};
+use crate::trace::{
+    RunOutcome, SpanKind, TensorStatsEvent, TerminalEvent, TraceEvent, TraceRunMeta,
+};
+use crate::view::summary::{ClosedSpan, Digest, HowClosed, SiteId, SpanSite, Statistics, StepTag};
 
 /// The root span's number.
 const ROOT: u64 = 1;
@@ -26,7 +29,6 @@ pub(super) struct Replay {
     records_spans: bool,
     lines: Vec<u8>,
     last_id: u64,
-    next_gradient: u64,
     sites: HashMap<usize, Site>,
     named_threads: HashSet<u64>,
     open_detached: BTreeMap<u64, Arc<SpanCell>>,
@@ -44,7 +46,7 @@ struct Site {
     file: Box<[u8]>,
     line: u32,
     /// Its row of the summary, where its spans all have the same name.
-    row: Option<Row>,
+    row: Option<SiteId>,
     seen: bool,
 }
 
@@ -53,12 +55,14 @@ pub(super) struct Reading {
     ticket: Arc<Ticket>,
     stack: Vec<Frame>,
     /// The span that ended last directly under the stack's bottom.
-    last_ended: u64,
+    last_ended: (u64, SpanName),
     /// A record that needs to know what another stream has not said yet.
     waiting: Option<(u64, Box<Cold>)>,
     /// The latest reading: what comes later in the stream is not earlier in time.
     latest: u64,
     opened: u64,
+    /// How many spans of each row are open.
+    around: HashMap<SiteId, u32>,
     panic_at: Option<u64>,
     over: bool,
 }
@@ -73,19 +77,52 @@ pub(super) struct Progress {
 /// A level of a thread's stack.
 struct Frame {
     id: u64,
+    name: SpanName,
     start_ns: u64,
     children_ns: u64,
     overhead_ns: u64,
-    last_ended: u64,
+    children_overhead_ns: u64,
+    /// The span that ended last inside it, or itself.
+    last_ended: (u64, SpanName),
+    /// A span with a step is around what happens here.
+    in_step: bool,
     /// The how-manieth span of its stream this is.
     ordinal: u64,
     what: What,
 }
 
 enum What {
-    Span { row: Row, measured: bool },
+    Span {
+        row: SiteId,
+        measured: bool,
+        recursive: bool,
+    },
     /// Not a span of this stack: another's span inside which it runs, or one that is not recorded.
     Entered,
+}
+
+/// A span's name, for the places where evidence is told of; cheap to hand on for the many spans that have none.
+#[derive(Clone)]
+enum SpanName {
+    Root,
+    Site(&'static CallSite),
+    Own(Arc<str>),
+}
+
+impl SpanName {
+    fn of(source: &SpanSource) -> Self {
+        match source {
+            SpanSource::Site(site) => Self::Site(site),
+            SpanSource::Named(_, name) | SpanSource::Free { name, .. } => {
+                Self::Own(Arc::from(&**name))
+            }
+        }
+    }
+
+    /// The span of this thread that a cell stands for has no source of its own: then its name is not known here.
+    fn of_cell(cell: &SpanCell) -> Self {
+        cell.source.as_ref().map_or(Self::Root, Self::of)
+    }
 }
 
 /// A record that cannot be read before another stream has been.
@@ -96,10 +133,11 @@ impl Reading {
         Self {
             ticket,
             stack: Vec::new(),
-            last_ended: ROOT,
+            last_ended: (ROOT, SpanName::Root),
             waiting: None,
             latest: 0,
             opened: 0,
+            around: HashMap::new(),
             panic_at: None,
             over: false,
         }
@@ -186,7 +224,7 @@ impl Reading {
         let now = replay.ns(self.latest);
         match word {
             Word::Open(site) => self.open(replay, now, &SpanSource::Site(site), None),
-            Word::Close => self.close(replay, now, SpanFlags::default()),
+            Word::Close => self.close(replay, now, HowClosed::default()),
             Word::Link(_) => {}
             Word::Cold(cold) => return self.cold(replay, ticks, now, cold),
         }
@@ -201,9 +239,11 @@ impl Reading {
         cold: Box<Cold>,
     ) -> Result<(), Waits> {
         let needed = match &*cold {
-            Cold::Enter { cell: Some(cell) } | Cold::Evidence { owner: Owner::Cell(cell), .. } => {
-                Some(cell)
-            }
+            Cold::Enter { cell: Some(cell) }
+            | Cold::Evidence {
+                owner: Owner::Cell(cell),
+                ..
+            } => Some(cell),
             Cold::CloseDetached(end) if end.cell.id().is_none() => Some(&end.cell),
             Cold::CloseDetached(end) => end.parent.as_ref(),
             _ => None,
@@ -214,10 +254,10 @@ impl Reading {
         match *cold {
             Cold::Open { source, measured } => self.open(replay, now, &source, measured),
             Cold::Close { cut, panicked } => {
-                let flags = SpanFlags {
+                let flags = HowClosed {
                     cut,
                     panicked: panicked && self.panic_passed(),
-                    ..SpanFlags::default()
+                    ..HowClosed::default()
                 };
                 self.close(replay, now, flags);
             }
@@ -227,8 +267,9 @@ impl Reading {
                 cell.set_id(frame.map_or(ROOT, |frame| frame.id));
             }
             Cold::Enter { cell } => {
-                let id = cell.and_then(|cell| cell.id()).unwrap_or(ROOT);
-                self.enter(id, now);
+                let id = cell.as_ref().and_then(|cell| cell.id()).unwrap_or(ROOT);
+                let name = cell.map_or(SpanName::Root, |cell| SpanName::of_cell(&cell));
+                self.enter(id, name, now);
             }
             Cold::OpenDetached(cell) if cell.measured.is_none() && !replay.records_spans => {
                 let parent = cell.parent.as_ref().and_then(|parent| parent.id());
@@ -243,7 +284,7 @@ impl Reading {
             Cold::CloseDetached(end) => {
                 let id = end.cell.id().unwrap_or(ROOT);
                 if replay.close_detached(&end, self.ticket.thread.as_ref()) {
-                    *self.last_ended_mut() = id;
+                    *self.last_ended_mut() = (id, SpanName::of_cell(&end.cell));
                 }
             }
             Cold::Panic => self.panic_at = Some(self.opened),
@@ -252,12 +293,20 @@ impl Reading {
                 evidence,
                 cost,
             } => {
-                let id = match owner {
-                    Owner::Innermost => self.stack.last().map_or(ROOT, |frame| frame.id),
-                    Owner::LastEnded => *self.last_ended_mut(),
-                    Owner::Cell(cell) => cell.id().unwrap_or(ROOT),
-                };
-                replay.evidence(id, evidence);
+                match owner {
+                    Owner::Innermost => match self.stack.last() {
+                        Some(frame) => replay.evidence(frame.id, frame.name.clone(), evidence),
+                        None => replay.evidence(ROOT, SpanName::Root, evidence),
+                    },
+                    Owner::LastEnded => {
+                        let (id, name) = self.last_ended_mut().clone();
+                        replay.evidence(id, name, evidence);
+                    }
+                    Owner::Cell(cell) => {
+                        let id = cell.id().unwrap_or(ROOT);
+                        replay.evidence(id, SpanName::of_cell(&cell), evidence);
+                    }
+                }
                 let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(cost));
                 self.overhead(replay, cost);
             }
@@ -276,7 +325,11 @@ impl Reading {
         self.panic_at.is_none_or(|at| opened <= at)
     }
 
-    fn last_ended_mut(&mut self) -> &mut u64 {
+    fn in_step(&self) -> bool {
+        self.stack.last().is_some_and(|frame| frame.in_step)
+    }
+
+    fn last_ended_mut(&mut self) -> &mut (u64, SpanName) {
         match self.stack.last_mut() {
             Some(frame) => &mut frame.last_ended,
             None => &mut self.last_ended,
@@ -299,7 +352,8 @@ impl Reading {
     ) {
         let parent = self.stack.last().map_or(ROOT, |frame| frame.id);
         if measured.is_none() && !replay.records_spans {
-            return self.enter(parent, now);
+            let name = self.stack.last().map(|frame| frame.name.clone());
+            return self.enter(parent, name.unwrap_or(SpanName::Root), now);
         }
         self.opened += 1;
         let id = replay.next_id();
@@ -314,40 +368,56 @@ impl Reading {
         if measured.is_none() {
             replay.inner += 1;
         }
+        let around = self.around.entry(row).or_default();
+        let recursive = *around > 0;
+        *around += 1;
+        let name = SpanName::of(source);
         self.stack.push(Frame {
             id,
+            last_ended: (id, name.clone()),
+            name,
             start_ns: now,
             children_ns: 0,
             overhead_ns: 0,
-            last_ended: id,
+            children_overhead_ns: 0,
+            in_step: self.in_step() || source.step().is_some(),
             ordinal: self.opened,
             what: What::Span {
                 row,
                 measured: measured.is_some(),
+                recursive,
             },
         });
     }
 
     /// What follows happens inside a span of another stack, or of this one.
-    fn enter(&mut self, id: u64, now: u64) {
+    fn enter(&mut self, id: u64, name: SpanName, now: u64) {
         self.opened += 1;
         self.stack.push(Frame {
             id,
+            last_ended: (id, name.clone()),
+            name,
             start_ns: now,
             children_ns: 0,
             overhead_ns: 0,
-            last_ended: id,
+            children_overhead_ns: 0,
+            in_step: self.in_step(),
             ordinal: self.opened,
             what: What::Entered,
         });
     }
 
     /// Ends the innermost level.
-    fn close(&mut self, replay: &mut Replay, now: u64, flags: SpanFlags) {
+    fn close(&mut self, replay: &mut Replay, now: u64, flags: HowClosed) {
         let Some(frame) = self.stack.pop() else {
             return;
         };
-        let What::Span { row, measured } = frame.what else {
+        let What::Span {
+            row,
+            measured,
+            recursive,
+        } = frame.what
+        else {
             // What the profiler took inside an entered span is that span's, which another stream ends.
             return;
         };
@@ -364,14 +434,26 @@ impl Reading {
             ..EndLine::default()
         }
         .write(&mut replay.lines);
-        replay
-            .digest
-            .span(row, duration, frame.children_ns, overhead, measured, flags);
-        *self.last_ended_mut() = frame.id;
+        if let Some(around) = self.around.get_mut(&row) {
+            *around = around.saturating_sub(1);
+        }
+        let closed = ClosedSpan {
+            duration_ns: duration,
+            child_ns: frame.children_ns,
+            overhead_ns: overhead,
+            child_overhead_ns: frame.children_overhead_ns,
+            measured,
+            recursive,
+            in_step: self.in_step(),
+            how: flags,
+        };
+        replay.digest.closed(row, closed);
+        *self.last_ended_mut() = (frame.id, frame.name);
         match self.stack.last_mut() {
             Some(parent) => {
                 parent.children_ns += duration;
                 parent.overhead_ns += overhead;
+                parent.children_overhead_ns += overhead;
             }
             None => replay.root_overhead += overhead,
         }
@@ -381,9 +463,9 @@ impl Reading {
     fn end_left(&mut self, replay: &mut Replay) {
         let now = replay.ns(self.latest);
         while !self.stack.is_empty() {
-            let flags = SpanFlags {
+            let flags = HowClosed {
                 cut: true,
-                ..SpanFlags::default()
+                ..HowClosed::default()
             };
             self.close(replay, now, flags);
         }
@@ -393,9 +475,9 @@ impl Reading {
     pub(super) fn end_open(&mut self, replay: &mut Replay, at: u64) {
         let now = replay.ns(at);
         while !self.stack.is_empty() {
-            let flags = SpanFlags {
+            let flags = HowClosed {
                 open_at_end: true,
-                ..SpanFlags::default()
+                ..HowClosed::default()
             };
             self.close(replay, now, flags);
         }
@@ -414,7 +496,6 @@ impl Replay {
             records_spans,
             lines: Vec::new(),
             last_id: ROOT,
-            next_gradient: 0,
             sites: HashMap::new(),
             named_threads: HashSet::new(),
             open_detached: BTreeMap::new(),
@@ -482,7 +563,7 @@ impl Replay {
         source: &SpanSource,
         measured: Option<MeasuredStart>,
         thread: Option<&Thread>,
-    ) -> Row {
+    ) -> SiteId {
         let (key, fixed) = match source {
             SpanSource::Site(site) => (std::ptr::from_ref::<CallSite>(site).addr(), true),
             SpanSource::Named(site, _) => (std::ptr::from_ref::<CallSite>(site).addr(), false),
@@ -496,7 +577,7 @@ impl Replay {
                 name: quoted(&name).into(),
                 file: quoted(file).into(),
                 line,
-                row: fixed.then(|| self.digest.row(&name, file, line, kind, step)),
+                row: fixed.then(|| self.digest.site(row_of(&name, source, measured.is_some()))),
                 seen: false,
             }
         });
@@ -504,8 +585,7 @@ impl Replay {
             Some(row) => (row, None),
             None => {
                 let name = source.name();
-                let (file, line) = source.place();
-                let row = self.digest.row(&name, file, line, kind, step);
+                let row = self.digest.site(row_of(&name, source, measured.is_some()));
                 (row, Some(quoted(&name)))
             }
         };
@@ -542,7 +622,7 @@ impl Replay {
             return false;
         };
         let parent = end.parent.as_ref().and_then(|parent| parent.id());
-        let flags = SpanFlags {
+        let flags = HowClosed {
             cut: end.cut,
             cancelled: end.cancelled,
             panicked: end.panicked,
@@ -558,14 +638,17 @@ impl Replay {
         clock().delta_as_nanos(self.origin, self.origin.saturating_add(ticks))
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the parts of two lines, used once")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the parts of two lines, used once"
+    )]
     fn detached_lines(
         &mut self,
         id: u64,
         cell: &SpanCell,
         parent: Option<u64>,
         end: u64,
-        flags: SpanFlags,
+        flags: HowClosed,
         polled: Option<(u64, u64)>,
         thread: Option<&Thread>,
     ) {
@@ -588,30 +671,39 @@ impl Replay {
             open_at_end: flags.open_at_end,
         }
         .write(&mut self.lines);
-        self.digest
-            .span(row, duration_ns, 0, 0, cell.measured.is_some(), flags);
+        let closed = ClosedSpan {
+            duration_ns,
+            measured: cell.measured.is_some(),
+            how: flags,
+            ..ClosedSpan::default()
+        };
+        self.digest.closed(row, closed);
     }
 
-    fn evidence(&mut self, id: u64, evidence: Evidence) {
+    fn evidence(&mut self, id: u64, span: SpanName, evidence: Evidence) {
         self.inner += 1;
         let span_id = format!("s{id}");
         match evidence {
-            Evidence::Statistics(mut event) => {
+            Evidence::Statistics { mut event, alarm } => {
                 event.span_id = span_id;
-                self.digest.statistics(&event);
+                let span = match &span {
+                    SpanName::Root => "",
+                    SpanName::Site(site) => &site.name.resolve(),
+                    SpanName::Own(name) => name,
+                };
+                self.digest
+                    .statistics(&event.label, span, &statistics_of(&event, alarm));
+                self.line(&TraceEvent::TensorStats(*event));
+            }
+            Evidence::Scalar { mut event, value } => {
+                event.span_id = span_id;
+                self.digest.scalar(&event.label, value);
                 self.line(&TraceEvent::TensorStats(*event));
             }
             Evidence::Tensor(mut event) => {
                 event.span_id = span_id;
                 self.line(&TraceEvent::Tensor(*event));
             }
-            Evidence::Gradient(mut event) => {
-                self.next_gradient += 1;
-                event.event_id = format!("gradient-{}", self.next_gradient);
-                self.digest.gradient(&event);
-                self.line(&TraceEvent::Gradient(*event));
-            }
-            Evidence::DeviceMemory(event) => self.line(&TraceEvent::DeviceMemory(*event)),
         }
     }
 
@@ -623,9 +715,9 @@ impl Replay {
                 .as_ref()
                 .and_then(|parent| parent.nearest_open());
             let parent = parent.and_then(|parent| parent.id());
-            let flags = SpanFlags {
+            let flags = HowClosed {
                 open_at_end: true,
-                ..SpanFlags::default()
+                ..HowClosed::default()
             };
             self.detached_lines(id, &cell, parent, at.max(cell.start), flags, None, None);
         }
@@ -650,7 +742,49 @@ impl Replay {
         let extra = terminal.extra.get_or_insert_default();
         extra.late = (self.late > 0).then_some(self.late);
         extra.waited_ns = (self.waited > 0).then_some(self.waited);
-        self.digest.end(&terminal);
+        self.digest.late(self.late);
+        self.digest.waited(self.waited);
+        if let Some(reason) = &terminal.reason {
+            self.digest.failed(reason.clone());
+        }
         self.line(&TraceEvent::Terminal(terminal));
+    }
+}
+
+/// A span's row of the summary.
+fn row_of<'a>(name: &'a str, source: &SpanSource, measured: bool) -> SpanSite<'a> {
+    let (file, line) = source.place();
+    SpanSite {
+        name,
+        file: Some(file),
+        line: Some(line),
+        step: source.step().map(|step| match step {
+            ExecutionStep::Forward => StepTag::Forward,
+            ExecutionStep::Backward => StepTag::Backward,
+            ExecutionStep::Optimizer => StepTag::Optimizer,
+        }),
+        measured,
+    }
+}
+
+/// A record's figures as the summary takes them.
+fn statistics_of(event: &TensorStatsEvent, alarm: Option<bool>) -> Statistics<'_> {
+    let extra = event.extra.as_deref();
+    Statistics {
+        shape: &event.shape,
+        dtype: &event.dtype,
+        elements: event.elements,
+        non_finite: event.non_finite,
+        rms: event.rms,
+        abs_max: event.abs_max,
+        mean: event.mean,
+        min: extra.and_then(|extra| extra.min),
+        max: extra.and_then(|extra| extra.max),
+        zeros: extra.and_then(|extra| extra.zeros),
+        nan: extra.and_then(|extra| extra.nan),
+        pos_inf: extra.and_then(|extra| extra.pos_inf),
+        neg_inf: extra.and_then(|extra| extra.neg_inf),
+        first_non_finite: extra.and_then(|extra| extra.first_non_finite.as_deref()),
+        alarm,
     }
 }

@@ -130,7 +130,8 @@ pub(crate) fn late() -> u64 {
 }
 
 /// In a forked child: the parent's writer does not exist here.
-pub(crate) fn forget() {
+#[cfg(unix)]
+pub(super) fn forget() {
     WRITER.store(ptr::null_mut(), Ordering::Release);
 }
 
@@ -191,6 +192,7 @@ impl Writer {
 
 /// Runs the writer's work; a fault of ours ends one capture, not the writer.
 fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work))
-        .map_err(|_| "a fault of candle-profiler's own ended the capture; please report it".to_owned())
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
+        "a fault of candle-profiler's own ended the capture; please report it".to_owned()
+    })
 }

@@ -61,11 +61,24 @@ fn scalar(tensor: &Tensor) -> candle_core::Result<f64> {
 }
 
 /// What is recorded of a labelled tensor: what it is, and the statistics of its elements.
-pub(crate) fn evidence(label: &str, tensor: &Tensor, emit: &mut dyn FnMut(Evidence)) {
+pub(crate) fn evidence(
+    label: &str,
+    tensor: &Tensor,
+    allow_nonfinite: bool,
+    emit: &mut dyn FnMut(Evidence),
+) {
     match stats::statistics(tensor) {
-        Ok(statistics) => emit(Evidence::Statistics(Box::new(statistics_event(
-            label, tensor, statistics,
-        )))),
+        Ok(statistics) => {
+            let alarm = if allow_nonfinite {
+                Some(false)
+            } else if crate::capture::alarms_at_negative_infinity() {
+                Some(statistics.non_finite > 0)
+            } else {
+                None
+            };
+            let event = Box::new(statistics_event(label, tensor, statistics));
+            emit(Evidence::Statistics { event, alarm });
+        }
         Err(error) => crate::say::once(&format!("no statistics of {label}: {error}")),
     }
     emit(Evidence::Tensor(Box::new(tensor_event(label, tensor))));
@@ -159,7 +172,9 @@ pub(crate) fn as_tensor<T: ?Sized>(value: &T) -> Option<&Tensor> {
 
 /// A tensor of another candle than ours cannot be read: says so, once, and how to find out where it comes from.
 fn tell_foreign(type_name: &str) {
-    let bare = type_name.trim_start_matches("&mut ").trim_start_matches('&');
+    let bare = type_name
+        .trim_start_matches("&mut ")
+        .trim_start_matches('&');
     if bare == std::any::type_name::<Tensor>() || bare.ends_with("candle_core::tensor::Tensor") {
         crate::say::once(
             "an argument is a `Tensor` of another candle-core than the one candle-profiler was built with, and cannot \

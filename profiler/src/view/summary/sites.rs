@@ -33,7 +33,7 @@ pub(crate) struct SpanSite<'a> {
 }
 
 /// A row of the table, to be asked for once and used for every span of the site.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SiteId(Option<usize>);
 
 /// A span that was closed.

@@ -1,0 +1,39 @@
+//! A session by hand as the attributes and free functions see it: made current on a thread.
+
+use super::session::TraceSession;
+use super::shared::Shared;
+use crate::record::{Entered, Evidence, Recorder};
+use crate::trace::TraceEvent;
+
+impl TraceSession {
+    /// Makes this session current on this thread until the guard is dropped: annotated functions and the free
+    /// functions record into it. The first measured one becomes the measured region, if none was begun by hand.
+    #[must_use = "the session is current until this is dropped"]
+    pub fn enter(&self) -> Entered {
+        Entered::on(Recorder::attach_by_hand(self.shared()), None, true)
+    }
+}
+
+impl Shared {
+    /// Records what an attribute observed, in the innermost span of this thread. A fault is the session's: it shows
+    /// when the session is finished.
+    pub(crate) fn observe(&self, evidence: Evidence) {
+        let span = self.top();
+        let span_id = super::records::span_name(span.raw());
+        let event = match evidence {
+            Evidence::Statistics { mut event, .. } | Evidence::Scalar { mut event, .. } => {
+                event.span_id = span_id;
+                TraceEvent::TensorStats(*event)
+            }
+            Evidence::Tensor(mut event) => {
+                event.span_id = span_id;
+                event.extra = None;
+                TraceEvent::Tensor(*event)
+            }
+        };
+        if let Ok(mut state) = self.state() {
+            // A failed write makes the session fail, and is told by `finish`.
+            let _ = state.output.write(&event);
+        }
+    }
+}

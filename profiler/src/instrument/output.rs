@@ -1,0 +1,76 @@
+//! Where the lines of a session go.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::trace::TraceEvent;
+
+/// Lines are gathered up to this many bytes before they are handed to the system.
+const ENOUGH: usize = 1 << 16;
+
+/// A trace file that is being written. The first fault is final: what follows it in the file could
+/// be half a line, so nothing does.
+pub(super) struct Output {
+    file: File,
+    pending: Vec<u8>,
+    fault: Option<String>,
+}
+
+impl Output {
+    /// Creates the file, or empties it, and its folders.
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("create folder {} of a trace", folder.display()))?;
+        }
+        let file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .open(path)
+            .with_context(|| format!("create trace {}", path.display()))?;
+        Ok(Self {
+            file,
+            pending: Vec::new(),
+            fault: None,
+        })
+    }
+
+    pub(super) fn write(&mut self, event: &TraceEvent) -> Result<()> {
+        self.check()?;
+        let before = self.pending.len();
+        if let Err(error) = serde_json::to_writer(&mut self.pending, event) {
+            self.pending.truncate(before);
+            return Err(self.fail(format!("write an event: {error}")));
+        }
+        self.pending.push(b'\n');
+        if self.pending.len() >= ENOUGH {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn flush(&mut self) -> Result<()> {
+        self.check()?;
+        let written = self.file.write_all(&self.pending);
+        self.pending.clear();
+        written.map_err(|error| self.fail(error.to_string()))
+    }
+
+    /// The fault that ended this output.
+    pub(super) fn check(&self) -> Result<()> {
+        match &self.fault {
+            Some(fault) => bail!("the trace session failed before: {fault}"),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn fail(&mut self, fault: String) -> anyhow::Error {
+        let error = anyhow!("the trace cannot be written: {fault}");
+        self.fault.get_or_insert(fault);
+        error
+    }
+}

@@ -1,0 +1,467 @@
+//! A whole trace in memory.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::events::{
+    DeviceIntervalEvent, DeviceMemoryEvent, EdgeEvent, GradientEvent, MemoryEvent, OpEvent,
+    SpanEndEvent, SpanStartEvent, TensorEvent, TensorStatsEvent, TerminalEvent, TraceEvent,
+};
+use super::memory::{MemoryAction, exact_elem_count, resolve_dense_tensor_bytes};
+use super::schema::{RunOutcome, Schema, SpanRecord, TraceRunMeta, TraceSummary};
+use super::span_index::SpanIndex;
+
+/// A trace: what its lines say, by kind. `spans` are sorted by id, the rest is in the order of the
+/// lines.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraceDocument {
+    /// The schema that the trace names.
+    pub schema: String,
+    /// Where it comes from.
+    pub run: TraceRunMeta,
+    /// The spans.
+    #[serde(default)]
+    pub spans: Vec<SpanRecord>,
+    /// The operations.
+    #[serde(default)]
+    pub ops: Vec<OpEvent>,
+    /// The tensors.
+    #[serde(default)]
+    pub tensors: Vec<TensorEvent>,
+    /// The statistics.
+    #[serde(default)]
+    pub tensor_stats: Vec<TensorStatsEvent>,
+    /// The lives of storages.
+    #[serde(default)]
+    pub memory: Vec<MemoryEvent>,
+    /// The samples of device memory.
+    #[serde(default)]
+    pub device_memory: Vec<DeviceMemoryEvent>,
+    /// The times measured by devices.
+    #[serde(default)]
+    pub device_intervals: Vec<DeviceIntervalEvent>,
+    /// The gradients.
+    #[serde(default)]
+    pub gradients: Vec<GradientEvent>,
+    /// The calls and flows of data.
+    #[serde(default)]
+    pub edges: Vec<EdgeEvent>,
+    /// How it ended.
+    pub terminal: TerminalEvent,
+}
+
+impl TraceDocument {
+    /// Puts a trace together from its events in order.
+    ///
+    /// # Errors
+    /// What makes a stream no trace: see [`super::parse_trace`]. The record is named by its
+    /// number, from 1.
+    pub fn from_events(events: impl IntoIterator<Item = TraceEvent>) -> Result<Self> {
+        let mut builder = Builder::default();
+        for (index, event) in events.into_iter().enumerate() {
+            builder
+                .push(event)
+                .with_context(|| format!("record {}", index + 1))?;
+        }
+        builder.finish()
+    }
+
+    /// The latest time that anything on the host claims.
+    pub(crate) fn latest_host_ns(&self) -> u64 {
+        let spans = self.spans.iter().map(SpanRecord::end_ns);
+        let ops = self
+            .ops
+            .iter()
+            .map(|op| op.timestamp_ns.saturating_add(op.duration_ns));
+        let memory = self.memory.iter().map(|event| event.timestamp_ns);
+        let device_memory = self.device_memory.iter().map(|event| event.timestamp_ns);
+        spans
+            .chain(ops)
+            .chain(memory)
+            .chain(device_memory)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// A few numbers about the whole.
+    pub fn build_summary(&self) -> TraceSummary {
+        let count = |action| {
+            let same = self.memory.iter().filter(|event| event.action == action);
+            same.count()
+        };
+        TraceSummary {
+            op_count: self.ops.len(),
+            total_ns: self
+                .spans
+                .iter()
+                .filter(|span| span.measured)
+                .fold(0, |total, span| total.saturating_add(span.duration_ns)),
+            span_count: self.spans.len(),
+            root_span_count: self
+                .spans
+                .iter()
+                .filter(|span| span.parent_id.is_none())
+                .count(),
+            max_depth: self.max_depth(),
+            alloc_count: count(MemoryAction::Alloc),
+            free_count: count(MemoryAction::Free),
+            logical_peak_bytes: self.logical_peak_bytes(),
+        }
+    }
+
+    fn max_depth(&self) -> usize {
+        let mut parents = SpanIndex::default();
+        for (place, span) in self.spans.iter().enumerate() {
+            parents.insert(&span.id, place);
+        }
+        // Depths are found once each, walking up until one that is known; a parent that is missing
+        // or loops counts as a root.
+        let mut depths: Vec<Option<usize>> = vec![None; self.spans.len()];
+        let mut deepest = 0;
+        for start in 0..self.spans.len() {
+            let mut path = Vec::new();
+            let mut next = Some(start);
+            let mut base = None;
+            while let Some(place) = next {
+                if path.len() > self.spans.len() {
+                    break;
+                }
+                if let Some(known) = depths.get(place).copied().flatten() {
+                    base = Some(known);
+                    break;
+                }
+                path.push(place);
+                let parent = self
+                    .spans
+                    .get(place)
+                    .and_then(|span| span.parent_id.as_deref());
+                next = parent.and_then(|id| parents.get(id));
+            }
+            let mut depth = base.map_or(0, |known| known + 1);
+            for place in path.into_iter().rev() {
+                if let Some(slot) = depths.get_mut(place)
+                    && slot.is_none()
+                {
+                    *slot = Some(depth);
+                    deepest = deepest.max(depth);
+                    depth += 1;
+                }
+            }
+        }
+        deepest
+    }
+
+    fn logical_peak_bytes(&self) -> Option<u64> {
+        let mut in_time: Vec<&MemoryEvent> = self.memory.iter().collect();
+        in_time.sort_by_key(|event| event.timestamp_ns);
+        let mut live: HashMap<(&str, &str), u64> = HashMap::new();
+        let mut total = 0u64;
+        let mut peak = None;
+        // What happens at one time counts together, so that a hand-over is no peak.
+        for moment in in_time.chunk_by(|a, b| a.timestamp_ns == b.timestamp_ns) {
+            for event in moment {
+                let key = (event.device.as_str(), event.storage_id.as_str());
+                match event.action {
+                    MemoryAction::Alloc => {
+                        peak = peak.or(Some(0));
+                        live.entry(key).or_insert_with(|| {
+                            total = total.saturating_add(event.bytes);
+                            event.bytes
+                        });
+                    }
+                    MemoryAction::Free => {
+                        total = total.saturating_sub(live.remove(&key).unwrap_or(0));
+                    }
+                }
+            }
+            peak = peak.map(|so_far: u64| so_far.max(total));
+        }
+        peak
+    }
+
+    /// The events of this trace again: `meta`, then spans with their ends, then the evidence by
+    /// kind, then `terminal`.
+    pub fn to_events(&self) -> Vec<TraceEvent> {
+        let mut events = vec![TraceEvent::Meta {
+            schema: self.schema.clone(),
+            run: Box::new(self.run.clone()),
+        }];
+        for span in &self.spans {
+            events.push(TraceEvent::SpanStart(SpanStartEvent {
+                id: span.id.clone(),
+                parent_id: span.parent_id.clone(),
+                name: span.name.clone(),
+                start_ns: span.start_ns,
+                kind: span.kind,
+                measured: span.measured,
+                step: span.step,
+                extra: span.start_extra.clone(),
+            }));
+            if span.closed {
+                events.push(TraceEvent::SpanEnd(SpanEndEvent {
+                    id: span.id.clone(),
+                    duration_ns: span.duration_ns,
+                    extra: span.end_extra.clone(),
+                }));
+            }
+        }
+        events.extend(self.ops.iter().cloned().map(TraceEvent::Op));
+        events.extend(self.tensors.iter().cloned().map(TraceEvent::Tensor));
+        let stats = self.tensor_stats.iter().cloned();
+        events.extend(stats.map(TraceEvent::TensorStats));
+        events.extend(self.memory.iter().cloned().map(TraceEvent::Memory));
+        let samples = self.device_memory.iter().cloned();
+        events.extend(samples.map(TraceEvent::DeviceMemory));
+        let intervals = self.device_intervals.iter().cloned();
+        events.extend(intervals.map(TraceEvent::DeviceInterval));
+        events.extend(self.gradients.iter().cloned().map(TraceEvent::Gradient));
+        events.extend(self.edges.iter().cloned().map(TraceEvent::Edge));
+        events.push(TraceEvent::Terminal(self.terminal.clone()));
+        events
+    }
+}
+
+/// Writes events as lines to `path`, whose folders are made where missing.
+///
+/// # Errors
+/// What the file system says, with the path.
+pub fn write_jsonl(path: impl AsRef<Path>, events: &[TraceEvent]) -> Result<()> {
+    let path = path.as_ref();
+    let write = || -> Result<()> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let mut file = BufWriter::new(File::create(path)?);
+        for event in events {
+            serde_json::to_writer(&mut file, event)?;
+            file.write_all(b"\n")?;
+        }
+        file.flush()?;
+        Ok(())
+    };
+    write().with_context(|| format!("write trace {}", path.display()))
+}
+
+/// Puts a document together event by event, and refuses what cannot stand where it does.
+#[derive(Default)]
+pub(super) struct Builder {
+    meta: Option<(Schema, String, TraceRunMeta)>,
+    spans: Vec<SpanRecord>,
+    index: SpanIndex,
+    ops: Vec<OpEvent>,
+    tensors: Vec<TensorEvent>,
+    tensor_stats: Vec<TensorStatsEvent>,
+    memory: Vec<MemoryEvent>,
+    device_memory: Vec<DeviceMemoryEvent>,
+    device_intervals: Vec<DeviceIntervalEvent>,
+    gradients: Vec<GradientEvent>,
+    edges: Vec<EdgeEvent>,
+    terminal: Option<TerminalEvent>,
+}
+
+impl Builder {
+    pub(super) fn push(&mut self, event: TraceEvent) -> Result<()> {
+        ensure!(
+            self.terminal.is_none(),
+            "there is a record after the `terminal` one, which must be the last"
+        );
+        if let TraceEvent::Meta { schema, run } = event {
+            ensure!(
+                self.meta.is_none(),
+                "there is a second `meta` record, only the first one may be"
+            );
+            self.meta = Some((Schema::named(&schema)?, schema, *run));
+            return Ok(());
+        }
+        let Some((schema, name, _)) = &self.meta else {
+            bail!("the first record is no `meta`, which every trace starts with");
+        };
+        match event {
+            // Taken above.
+            TraceEvent::Meta { .. } => {}
+            TraceEvent::SpanStart(start) => self.start_span(start)?,
+            TraceEvent::SpanEnd(end) => self.end_span(end)?,
+            TraceEvent::Op(mut op) => {
+                op.output_dense_bytes =
+                    resolve_dense_tensor_bytes(op.output_dense_bytes, &op.shape, &op.dtype);
+                self.ops.push(op);
+            }
+            TraceEvent::Tensor(mut tensor) => {
+                tensor.dense_bytes =
+                    resolve_dense_tensor_bytes(tensor.dense_bytes, &tensor.shape, &tensor.dtype);
+                self.tensors.push(tensor);
+            }
+            TraceEvent::TensorStats(stats) => {
+                ensure!(
+                    schema.has_tensor_stats(),
+                    "schema {name:?} has no `tensor_stats`, they came with the one after it"
+                );
+                check_stats(&stats)?;
+                self.tensor_stats.push(stats);
+            }
+            TraceEvent::Memory(event) => self.memory.push(event),
+            TraceEvent::DeviceMemory(sample) => self.device_memory.push(sample),
+            TraceEvent::DeviceInterval(interval) => self.device_intervals.push(interval),
+            TraceEvent::Gradient(gradient) => self.gradients.push(gradient),
+            TraceEvent::Edge(edge) => self.edges.push(edge),
+            TraceEvent::Terminal(terminal) => {
+                check_terminal(&terminal)?;
+                self.terminal = Some(terminal);
+            }
+        }
+        Ok(())
+    }
+
+    fn start_span(&mut self, start: SpanStartEvent) -> Result<()> {
+        ensure!(
+            self.index.get(&start.id).is_none(),
+            "span {:?} starts twice, an id stands for one span",
+            start.id
+        );
+        ensure!(
+            self.index.insert(&start.id, self.spans.len()),
+            "there are more spans than can be read"
+        );
+        self.spans.push(SpanRecord {
+            id: start.id,
+            parent_id: start.parent_id,
+            name: start.name,
+            kind: start.kind,
+            measured: start.measured,
+            start_ns: start.start_ns,
+            closed: false,
+            duration_ns: 0,
+            step: start.step,
+            start_extra: start.extra,
+            end_extra: None,
+        });
+        Ok(())
+    }
+
+    fn end_span(&mut self, end: SpanEndEvent) -> Result<()> {
+        let place = self.index.get(&end.id);
+        let Some(span) = place.and_then(|place| self.spans.get_mut(place)) else {
+            bail!(
+                "span {:?} ends, but no span of this id has started before",
+                end.id
+            );
+        };
+        ensure!(!span.closed, "span {:?} ends twice", end.id);
+        span.closed = true;
+        span.duration_ns = end.duration_ns;
+        span.end_extra = end.extra;
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Result<TraceDocument> {
+        let Some((_, schema, run)) = self.meta else {
+            bail!("there is no record at all; a trace starts with a `meta` one");
+        };
+        let Some(terminal) = self.terminal else {
+            bail!("there is no `terminal` record; the trace was cut off");
+        };
+        let document = TraceDocument {
+            schema,
+            run,
+            spans: sorted_by_id(self.spans),
+            ops: self.ops,
+            tensors: self.tensors,
+            tensor_stats: self.tensor_stats,
+            memory: self.memory,
+            device_memory: self.device_memory,
+            device_intervals: self.device_intervals,
+            gradients: self.gradients,
+            edges: self.edges,
+            terminal,
+        };
+        let latest = document.latest_host_ns();
+        ensure!(
+            document.terminal.timestamp_ns >= latest,
+            "the `terminal` record's timestamp_ns is {}, before host evidence at {latest}; it must not be before any",
+            document.terminal.timestamp_ns
+        );
+        Ok(document)
+    }
+}
+
+fn check_terminal(terminal: &TerminalEvent) -> Result<()> {
+    match (terminal.outcome, terminal.reason.as_deref()) {
+        (RunOutcome::Complete, None) => Ok(()),
+        (RunOutcome::Complete, Some(reason)) => {
+            bail!(
+                "the outcome is `complete`, but there is a reason {reason:?}; only `failed` has one"
+            )
+        }
+        (RunOutcome::Failed, reason) => {
+            ensure!(
+                reason.is_some_and(|reason| !reason.trim().is_empty()),
+                "the outcome is `failed`, but the reason is {reason:?}; it must say why"
+            );
+            Ok(())
+        }
+    }
+}
+
+fn check_stats(stats: &TensorStatsEvent) -> Result<()> {
+    ensure!(
+        !stats.label.trim().is_empty(),
+        "tensor_stats: label is {:?}, it must not be empty",
+        stats.label
+    );
+    ensure!(
+        exact_elem_count(&stats.shape) == Some(stats.elements),
+        "tensor_stats {:?}: elements is {}, it must be the product of shape {:?}",
+        stats.label,
+        stats.elements,
+        stats.shape
+    );
+    ensure!(
+        stats.non_finite <= stats.elements,
+        "tensor_stats {:?}: non_finite is {}, of {} elements",
+        stats.label,
+        stats.non_finite,
+        stats.elements
+    );
+    for (field, value, lowest) in [
+        ("rms", stats.rms, 0.0),
+        ("abs_max", stats.abs_max, 0.0),
+        ("mean", stats.mean, f64::MIN),
+    ] {
+        ensure!(
+            value.is_finite() && value >= lowest,
+            "tensor_stats {:?}: {field} is {value}, allowed is a finite number from {lowest}",
+            stats.label
+        );
+    }
+    Ok(())
+}
+
+/// Sorts by the text of the id. Most ids fit into eight bytes, so comparing those as one number
+/// decides nearly everything, and the large records move once.
+fn sorted_by_id(spans: Vec<SpanRecord>) -> Vec<SpanRecord> {
+    let mut order: Vec<(u64, usize)> = spans
+        .iter()
+        .enumerate()
+        .map(|(place, span)| (leading_bytes(&span.id), place))
+        .collect();
+    let id = |place: usize| spans.get(place).map(|span| span.id.as_str());
+    order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| id(a.1).cmp(&id(b.1))));
+    let mut slots: Vec<Option<SpanRecord>> = spans.into_iter().map(Some).collect();
+    order
+        .into_iter()
+        .filter_map(|(_, place)| slots.get_mut(place).and_then(Option::take))
+        .collect()
+}
+
+fn leading_bytes(id: &str) -> u64 {
+    let mut bytes = [0; 8];
+    for (to, from) in bytes.iter_mut().zip(id.bytes()) {
+        *to = from;
+    }
+    u64::from_be_bytes(bytes)
+}

@@ -1,0 +1,130 @@
+//! From text to events and documents.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use anyhow::{Context, Error, Result, anyhow};
+use serde::Deserialize;
+
+use super::document::{Builder, TraceDocument};
+use super::events::TraceEvent;
+
+/// Reads a trace file.
+///
+/// # Errors
+/// A file that cannot be read; a line that is no event; `meta` not first or twice; a schema that is
+/// not known; a span that starts twice, ends twice or ends without a start; impossible statistics;
+/// anything after `terminal`; no `terminal`, or one before other evidence, or with a reason that
+/// its outcome cannot have. The error names the file, the line and what would be allowed.
+pub fn parse_trace(path: impl AsRef<Path>) -> Result<TraceDocument> {
+    let path = path.as_ref();
+    let name = path.display().to_string();
+    let file = File::open(path).with_context(|| format!("open trace {name}"))?;
+    parse_named(BufReader::with_capacity(1 << 16, file), &name)
+}
+
+/// Reads a trace from anything, a byte slice for example.
+///
+/// # Errors
+/// As [`parse_trace`], without a file to name.
+pub fn parse_trace_reader(reader: impl BufRead) -> Result<TraceDocument> {
+    parse_named(reader, "trace")
+}
+
+fn parse_named(reader: impl BufRead, name: &str) -> Result<TraceDocument> {
+    let mut events = TraceEvents::new(reader);
+    let mut builder = Builder::default();
+    while let Some(event) = events.next() {
+        event
+            .and_then(|event| builder.push(event))
+            .map_err(|error| anyhow!("{name}, line {}: {error:#}", events.line()))?;
+    }
+    builder
+        .finish()
+        .map_err(|error| anyhow!("{name}: {error:#}"))
+}
+
+/// The events of a trace, one after another, so that a large trace need not fit into memory.
+/// Blank lines are passed over; what an event means for the whole is not checked.
+pub struct TraceEvents<R> {
+    reader: R,
+    buffer: Vec<u8>,
+    line: usize,
+}
+
+impl<R: BufRead> TraceEvents<R> {
+    /// Reads from the start of a trace.
+    pub fn new(reader: R) -> Self {
+        Self {
+            reader,
+            buffer: Vec::new(),
+            line: 0,
+        }
+    }
+
+    /// The number of the line that was read last, from 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+}
+
+impl<R: BufRead> Iterator for TraceEvents<R> {
+    type Item = Result<TraceEvent>;
+
+    fn next(&mut self) -> Option<Result<TraceEvent>> {
+        loop {
+            self.buffer.clear();
+            let read = self.reader.read_until(b'\n', &mut self.buffer);
+            self.line += 1;
+            match read {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) => return Some(Err(Error::new(error))),
+            }
+            let text = match std::str::from_utf8(&self.buffer) {
+                Ok(text) => text.trim(),
+                Err(error) => return Some(Err(Error::new(error))),
+            };
+            if !text.is_empty() {
+                return Some(parse_line(text).map_err(Error::new));
+            }
+        }
+    }
+}
+
+/// Reads one line.
+///
+/// The derived reader of [`TraceEvent`] has the last word, but it copies every value before it
+/// knows the kind. A line that names its kind first, as all writers do, goes straight into that
+/// kind's own type; whatever that refuses is asked again, so that verdict and message are one.
+fn parse_line(line: &str) -> serde_json::Result<TraceEvent> {
+    match parse_known_kind(line) {
+        Some(event) => Ok(event),
+        None => serde_json::from_str(line),
+    }
+}
+
+fn parse_known_kind(line: &str) -> Option<TraceEvent> {
+    fn typed<'de, T: Deserialize<'de>>(
+        line: &'de str,
+        wrap: fn(T) -> TraceEvent,
+    ) -> Option<TraceEvent> {
+        serde_json::from_str(line).ok().map(wrap)
+    }
+
+    let (kind, _) = line.strip_prefix(r#"{"kind":""#)?.split_once('"')?;
+    match kind {
+        "span_start" => typed(line, TraceEvent::SpanStart),
+        "span_end" => typed(line, TraceEvent::SpanEnd),
+        "op" => typed(line, TraceEvent::Op),
+        "tensor" => typed(line, TraceEvent::Tensor),
+        "tensor_stats" => typed(line, TraceEvent::TensorStats),
+        "memory" => typed(line, TraceEvent::Memory),
+        "device_memory" => typed(line, TraceEvent::DeviceMemory),
+        "device_interval" => typed(line, TraceEvent::DeviceInterval),
+        "gradient" => typed(line, TraceEvent::Gradient),
+        "terminal" => typed(line, TraceEvent::Terminal),
+        _ => None,
+    }
+}

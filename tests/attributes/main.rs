@@ -1,0 +1,12 @@
+//! The attributes on any code that Rust accepts.
+
+#[macro_use]
+extern crate candle_profiler;
+
+#[allow(missing_docs, unreachable_pub, dead_code)]
+mod macro_cases;
+
+#[test]
+fn annotated_code_behaves_as_before() {
+    macro_cases::check_all();
+}
