@@ -1,5 +1,6 @@
 //! What a panic said, and where: known only to the panic hook.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::panic::PanicHookInfo;
 use std::sync::Once;
@@ -32,10 +33,18 @@ fn note(info: &PanicHookInfo<'_>) {
     let place = info
         .location()
         .map(|place| format!(" at {}:{}:{}", place.file(), place.line(), place.column()));
-    let message = info.payload_as_str().unwrap_or("(no text)");
+    let message = text(info.payload());
     let reason = format!("panicked{}: {message}", place.unwrap_or_default());
     let _ = LAST.try_with(|last| last.replace(Some(reason)));
     recorder.panic_begins();
+}
+
+/// What `panic!` was called with, which is text in all but odd cases.
+fn text(payload: &dyn Any) -> &str {
+    let owned = payload.downcast_ref::<String>().map(String::as_str);
+    owned
+        .or_else(|| payload.downcast_ref::<&str>().copied())
+        .unwrap_or("(no text)")
 }
 
 /// Why the thread unwinds.

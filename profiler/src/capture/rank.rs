@@ -22,11 +22,6 @@ const LAUNCHERS: [(&str, &str, bool); 4] = [
 ];
 
 impl Rank {
-    /// The rank the program set, else the one its launcher put into the environment.
-    pub(crate) fn known(set: Option<Rank>, get: &dyn Fn(&str) -> Option<OsString>) -> Option<Rank> {
-        set.or_else(|| Rank::read(get))
-    }
-
     /// The first launcher's rank that makes sense. The variables are other programs', so what
     /// makes none is passed over in silence; so is a world of one, where a rank says nothing.
     pub(crate) fn read(get: &dyn Fn(&str) -> Option<OsString>) -> Option<Rank> {
@@ -109,16 +104,5 @@ mod tests {
                 world: None
             })
         );
-    }
-
-    #[test]
-    fn what_the_program_set_wins() {
-        let get = |name: &str| match name {
-            "RANK" => Some(OsString::from("0")),
-            "WORLD_SIZE" => Some(OsString::from("2")),
-            _ => None,
-        };
-        assert_eq!(Rank::known(rank(7, 9), &get), rank(7, 9));
-        assert_eq!(Rank::known(None, &get), rank(0, 2));
     }
 }

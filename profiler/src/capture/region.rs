@@ -73,11 +73,12 @@ impl Details {
     /// An argument of the call: the first tensor among them tells the device.
     pub fn argument<T: ?Sized>(&mut self, value: &T) {
         #[cfg(feature = "candle")]
-        if !self.told && self.device.is_none() {
-            if let Some(tensor) = crate::tensor::as_tensor(value) {
-                self.device = Some(crate::instrument::candle::device_label(tensor.device()));
-                self.sync = Some(tensor.device().clone());
-            }
+        if !self.told
+            && self.device.is_none()
+            && let Some(tensor) = crate::tensor::as_tensor(value)
+        {
+            self.device = Some(crate::instrument::candle::device_label(tensor.device()));
+            self.sync = Some(tensor.device().clone());
         }
         #[cfg(not(feature = "candle"))]
         let _ = value;
@@ -374,7 +375,7 @@ impl Capture {
     }
 
     /// Ends the capture: failed, where there is a reason.
-    pub(crate) fn finish(self: Box<Self>, failure: Option<String>) {
+    pub(crate) fn finish(&self, failure: Option<String>) {
         let end = match failure {
             None => End::Complete,
             Some(reason) if reason.trim().is_empty() => {

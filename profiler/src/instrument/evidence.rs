@@ -8,7 +8,6 @@ use super::records::{
     span_name,
 };
 use super::shared::{Shared, State};
-#[cfg(feature = "candle")]
 use crate::phase::ExecutionStep;
 use crate::trace::memory::resolve_dense_tensor_bytes;
 use crate::trace::{
@@ -44,11 +43,13 @@ impl Shared {
     }
 
     /// Whether a measured region was begun.
+    #[allow(dead_code, reason = "for recorders that share the session")]
     pub(crate) fn has_measured(&self) -> bool {
         self.state().is_ok_and(|state| state.checks.has_measured())
     }
 
     /// The innermost open span of this thread, or the root.
+    #[allow(dead_code, reason = "for recorders that share the session")]
     pub(crate) fn top(&self) -> SpanId {
         SpanId(
             self.state()

@@ -35,12 +35,18 @@ impl TraceSession {
     /// be created, named by path.
     pub fn open(path: impl AsRef<Path>, run: ProfileRun) -> Result<Self> {
         let shared = Shared::open(path.as_ref(), run)?;
+        if cfg!(feature = "off") {
+            crate::say::once(
+                "the feature `off` is on: attributes and free functions are compiled out, and only what is recorded by hand gets into the trace",
+            );
+        }
         Ok(Self {
             shared: Arc::new(shared),
         })
     }
 
     /// The state, for others that record into this session.
+    #[allow(dead_code, reason = "for recorders that share the session")]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

@@ -448,3 +448,7 @@ pub(super) fn say(line: &str) {
 fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+#[path = "shared_tests.rs"]
+mod tests;

@@ -1,7 +1,7 @@
 //! Our own keys: written after the standard ones, ignored by other readers of the format.
 //!
 //! The standard keys of an event are parsed by its derived `Deserialize`, exactly as strictly as
-//! the format is. [`Split`] stands between that and the JSON text and takes our keys out of the
+//! the format is. `Split` stands between that and the JSON text and takes our keys out of the
 //! stream on the way, so that a line is walked once, and a foreign value under one of our keys
 //! (which the format allows) never makes a trace unreadable.
 
@@ -304,7 +304,9 @@ impl<'de, A: MapAccess<'de>, X: Extra> MapAccess<'de> for SplitMap<'_, A, X> {
                     self.kind_seen = true;
                     self.map.next_value::<Checked>()?;
                 }
-                Key::Foreign => drop(self.map.next_value::<Checked>()?),
+                Key::Foreign => {
+                    self.map.next_value::<Checked>()?;
+                }
             }
         }
     }

@@ -17,7 +17,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 pub(crate) use leftover::Leftover;
-pub(crate) use name::safe_name;
 pub(crate) use reservation::Reservation;
 
 use super::settings::{Settings, Target};

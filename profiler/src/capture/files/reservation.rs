@@ -49,6 +49,7 @@ impl Reservation {
     }
 
     /// Where the trace grows.
+    #[cfg(test)]
     pub(crate) fn partial(&self) -> &Path {
         &self.claim.partial
     }

@@ -2,11 +2,19 @@
 //!
 //! Every decoder is branch-free arithmetic on the bits, so that a loop over it becomes vector code.
 
+use super::vector::{Isa, Vector, WIDTH};
 use half::{bf16, f16};
+use std::ops::{Add, Mul, Sub};
 
 /// The float that minima, maxima and comparisons are made in: exact for the elements that use it.
-pub(super) trait Num: Copy + PartialOrd {
+pub(super) trait Num:
+    Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+{
+    /// Eight of them on an instruction set.
+    type Vector<I: Isa>: Vector<Num = Self, Wide = I::Wide>;
     const ZERO: Self;
+    const ONE: Self;
+    const NAN: Self;
     const INFINITY: Self;
     const NEG_INFINITY: Self;
     fn magnitude(self) -> Self;
@@ -14,9 +22,12 @@ pub(super) trait Num: Copy + PartialOrd {
 }
 
 macro_rules! num {
-    ($float:ty) => {
+    ($float:ty, $vector:ident) => {
         impl Num for $float {
+            type Vector<I: Isa> = I::$vector;
             const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const NAN: Self = <$float>::NAN;
             const INFINITY: Self = <$float>::INFINITY;
             const NEG_INFINITY: Self = <$float>::NEG_INFINITY;
             #[inline(always)]
@@ -30,8 +41,8 @@ macro_rules! num {
         }
     };
 }
-num!(f32);
-num!(f64);
+num!(f32, Narrow);
+num!(f64, Wide);
 
 /// One stored element.
 pub(super) trait Element: Copy {
@@ -46,6 +57,16 @@ pub(super) trait Element: Copy {
     const NEAR_MAX: Self::Num;
 
     fn num(self) -> Self::Num;
+
+    /// Eight elements as numbers.
+    #[inline(always)]
+    fn vector<I: Isa>(elements: &[Self; WIDTH]) -> <Self::Num as Num>::Vector<I> {
+        let mut numbers = [Self::Num::ZERO; WIDTH];
+        for lane in 0..WIDTH {
+            numbers[lane] = elements[lane].num();
+        }
+        Vector::load(&numbers)
+    }
 
     /// The exact sum of at most `u32::MAX` elements, where `num` loses digits.
     #[inline(always)]
@@ -67,7 +88,7 @@ const fn near_max(max: f64) -> f32 {
 }
 
 macro_rules! integer {
-    ($($int:ty => $num:ty),*) => {$(
+    ($($int:ident => $num:ty),*) => {$(
         impl Element for $int {
             type Num = $num;
             const FLOAT: bool = false;
@@ -76,6 +97,10 @@ macro_rules! integer {
             #[inline(always)]
             fn num(self) -> $num {
                 self.into()
+            }
+            #[inline(always)]
+            fn vector<I: Isa>(elements: &[Self; WIDTH]) -> <$num as Num>::Vector<I> {
+                I::$int(elements)
             }
         }
     )*};
@@ -115,6 +140,10 @@ impl Element for f64 {
     fn num(self) -> f64 {
         self
     }
+    #[inline(always)]
+    fn vector<I: Isa>(elements: &[Self; WIDTH]) -> I::Wide {
+        Vector::load(elements)
+    }
 }
 
 impl Element for f32 {
@@ -126,6 +155,10 @@ impl Element for f32 {
     fn num(self) -> f32 {
         self
     }
+    #[inline(always)]
+    fn vector<I: Isa>(elements: &[Self; WIDTH]) -> I::Narrow {
+        Vector::load(elements)
+    }
 }
 
 impl Element for bf16 {
@@ -136,6 +169,10 @@ impl Element for bf16 {
     #[inline(always)]
     fn num(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+    #[inline(always)]
+    fn vector<I: Isa>(elements: &[Self; WIDTH]) -> I::Narrow {
+        I::bf16(elements)
     }
 }
 
@@ -172,6 +209,10 @@ impl Element for f16 {
         };
         f32::from_bits(chosen | (bits & 0x8000) << 16)
     }
+    #[inline(always)]
+    fn vector<I: Isa>(elements: &[Self; WIDTH]) -> I::Narrow {
+        I::f16(elements)
+    }
 }
 
 /// The byte of an f8e4m3: 4 exponent and 3 mantissa bits, no infinity, one NaN of each sign.
@@ -195,6 +236,10 @@ impl Element for E4M3 {
             f32::NAN.to_bits()
         };
         f32::from_bits(chosen | (bits & 0x80) << 24)
+    }
+    #[inline(always)]
+    fn vector<I: Isa>(elements: &[Self; WIDTH]) -> I::Narrow {
+        I::e4m3(elements)
     }
 }
 

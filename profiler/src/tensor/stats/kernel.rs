@@ -1,17 +1,15 @@
-//! The arithmetic over one chunk of elements, written once over arrays of lanes that the compiler
-//! turns into vector registers; `path` compiles it for each instruction set.
+//! The arithmetic over one chunk of elements, written once in the operations of [`Isa`]; `path`
+//! compiles it for each instruction set.
 //!
 //! The first pass assumes the common case and costs little more than reading. What it finds tells
 //! which of the rarer passes are needed; they read the chunk again from the nearest cache.
 
 use super::element::{Element, Num};
+use super::vector::{Isa, Vector, WIDTH, WideVector};
 
 /// Elements in a chunk: few enough to stay in the first cache for a second pass, many enough that
 /// the work at its end does not count.
 pub(super) const CHUNK: usize = 4096;
-
-/// Independent sums, so that neither the latency of an addition nor the width of a register limits.
-const LANES: usize = 16;
 
 /// Values of f64 beyond these have squares that leave its range, or sums of them do.
 const HUGE: f64 = f64::from_bits((1023 + 500) << 52);
@@ -89,26 +87,54 @@ pub(super) struct Chunk {
     pub(super) max: f64,
 }
 
+/// Two vectors at a time, so that the latency of an addition does not limit.
+const BLOCK: usize = 2 * WIDTH;
+
+type V<T, I> = <<T as Element>::Num as Num>::Vector<I>;
+
+/// The elements left over as a pair of vectors filled up with `pad`.
 #[inline(always)]
-fn multiply_add<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
-    // Without the instruction `mul_add` is a library call.
-    if FMA { a.mul_add(b, c) } else { a * b + c }
+fn last<T: Element, I: Isa>(rest: &[T], pad: T::Num) -> [V<T, I>; 2] {
+    let mut numbers = [[pad; WIDTH]; 2];
+    for (to, x) in numbers.as_flattened_mut().iter_mut().zip(rest) {
+        *to = x.num();
+    }
+    [V::<T, I>::load(&numbers[0]), V::<T, I>::load(&numbers[1])]
+}
+
+/// The pairs of vectors of whole blocks, and the elements left over.
+#[inline(always)]
+fn blocks<T>(elements: &[T]) -> (&[[[T; WIDTH]; 2]], &[T]) {
+    let (whole, rest) = elements.split_at(elements.len() - elements.len() % BLOCK);
+    (whole.as_chunks::<WIDTH>().0.as_chunks::<2>().0, rest)
 }
 
 #[inline(always)]
-fn less<N: Num>(a: N, b: N) -> N {
-    if a < b { a } else { b }
+fn pair<T: Element, I: Isa>([first, second]: &[[T; WIDTH]; 2]) -> [V<T, I>; 2] {
+    [T::vector::<I>(first), T::vector::<I>(second)]
 }
 
-#[inline(always)]
-fn more<N: Num>(a: N, b: N) -> N {
-    if a > b { a } else { b }
+/// Runs `$body` with each pair of vectors of the elements, the last filled up with `$pad`. A macro,
+/// since a closure would not be compiled for the instruction set.
+macro_rules! each_pair {
+    ($T:ty, $I:ty, $elements:expr, $pad:expr, $pair:ident => $body:expr) => {
+        let (blocks, rest) = blocks($elements);
+        for block in blocks {
+            let $pair = pair::<$T, $I>(block);
+            $body
+        }
+        if !rest.is_empty() {
+            let $pair = last::<$T, $I>(rest, $pad);
+            $body
+        }
+    };
 }
 
-/// Adds up pairs, the same way whatever the width of the registers.
+/// Adds up pairs, the same way whatever the instruction set.
 #[inline(always)]
-fn total(mut lanes: [f64; LANES]) -> f64 {
-    let mut width = LANES / 2;
+fn total<W: WideVector>([first, second]: [W; 2]) -> f64 {
+    let mut lanes = first.plus(second).store();
+    let mut width = WIDTH / 2;
     while width > 0 {
         for lane in 0..width {
             lanes[lane] += lanes[lane + width];
@@ -118,45 +144,71 @@ fn total(mut lanes: [f64; LANES]) -> f64 {
     lanes[0]
 }
 
-/// The running values of the first pass.
-struct Lanes<N> {
-    sum: [f64; LANES],
-    squares: [f64; LANES],
-    min: [N; LANES],
-    max: [N; LANES],
-    nearest_zero: [N; LANES],
+#[inline(always)]
+fn zeros<W: WideVector>() -> [W; 2] {
+    [W::splat(0.0); 2]
 }
 
-impl<N: Num> Lanes<N> {
+/// With `MASKED`, `vectors` with what is not finite replaced.
+#[inline(always)]
+fn finite_or<V: Vector, const MASKED: bool>(vectors: [V; 2], other: V::Num) -> [V; 2] {
+    if !MASKED {
+        return vectors;
+    }
+    let (limit, other) = (V::splat(V::Num::INFINITY), V::splat(other));
+    let [first, second] = vectors;
+    [
+        first.magnitude().if_below(limit, first, other),
+        second.magnitude().if_below(limit, second, other),
+    ]
+}
+
+/// The running values of the first pass.
+struct Running<V: Vector> {
+    sum: [V::Wide; 2],
+    squares: [V::Wide; 2],
+    min: V,
+    max: V,
+    nearest_zero: V,
+}
+
+impl<V: Vector> Running<V> {
     #[inline(always)]
     fn new() -> Self {
-        Lanes {
-            sum: [0.0; LANES],
-            squares: [0.0; LANES],
-            min: [N::INFINITY; LANES],
-            max: [N::NEG_INFINITY; LANES],
-            nearest_zero: [N::INFINITY; LANES],
+        Running {
+            sum: zeros(),
+            squares: zeros(),
+            min: V::splat(V::Num::INFINITY),
+            max: V::splat(V::Num::NEG_INFINITY),
+            nearest_zero: V::splat(V::Num::INFINITY),
         }
     }
 
-    /// Takes `x` into `lane`. `MASKED` leaves out what is not finite.
+    /// Takes two vectors, which come three times because what fills the last ones up differs: for
+    /// the minimum, the maximum and the sums. `MASKED` leaves out what is not finite and multiplies
+    /// the sums by `factor`.
     #[inline(always)]
-    fn take<const FMA: bool, const MASKED: bool>(&mut self, lane: usize, x: N, factor: f64) {
-        let finite = !MASKED || x.magnitude() < N::INFINITY;
-        let value = if finite { x } else { N::ZERO };
+    fn take<const MASKED: bool>(
+        &mut self,
+        low: [V; 2],
+        high: [V; 2],
+        value: [V; 2],
+        factor: V::Wide,
+    ) {
         // An infinity of the harmless sign replaces nothing.
-        let low = if finite { x } else { N::INFINITY };
-        let high = if finite { x } else { N::NEG_INFINITY };
-        self.min[lane] = less(low, self.min[lane]);
-        self.max[lane] = more(high, self.max[lane]);
-        self.nearest_zero[lane] = less(x.magnitude(), self.nearest_zero[lane]);
-        let wide = if MASKED {
-            value.wide() * factor
-        } else {
-            value.wide()
-        };
-        self.sum[lane] += wide;
-        self.squares[lane] = multiply_add::<FMA>(wide, wide, self.squares[lane]);
+        let low = finite_or::<V, MASKED>(low, V::Num::INFINITY);
+        let high = finite_or::<V, MASKED>(high, V::Num::NEG_INFINITY);
+        let value = finite_or::<V, MASKED>(value, V::Num::ZERO);
+        self.min = low[0].less(low[1]).less(self.min);
+        self.max = high[0].more(high[1]).more(self.max);
+        let near = low[0].magnitude().less(low[1].magnitude());
+        self.nearest_zero = near.less(self.nearest_zero);
+        for half in 0..2 {
+            let wide = value[half].widen();
+            let wide = if MASKED { wide.times(factor) } else { wide };
+            self.sum[half] = self.sum[half].plus(wide);
+            self.squares[half] = wide.times_plus(wide, self.squares[half]);
+        }
     }
 }
 
@@ -169,106 +221,163 @@ struct First {
 }
 
 #[inline(always)]
-fn first_pass<T: Element, const FMA: bool, const MASKED: bool>(
-    elements: &[T],
-    factor: f64,
-) -> First {
-    let mut lanes = Lanes::<T::Num>::new();
-    let (blocks, rest) = elements.as_chunks::<LANES>();
+fn first_pass<T: Element, I: Isa, const MASKED: bool>(elements: &[T], factor: f64) -> First {
+    let factor = <V<T, I> as Vector>::Wide::splat(factor);
+    let mut running = Running::<V<T, I>>::new();
+    let (blocks, rest) = blocks(elements);
     for block in blocks {
-        for lane in 0..LANES {
-            lanes.take::<FMA, MASKED>(lane, block[lane].num(), factor);
-        }
+        let pair = pair::<T, I>(block);
+        running.take::<MASKED>(pair, pair, pair, factor);
     }
-    for (lane, x) in rest.iter().enumerate() {
-        lanes.take::<FMA, MASKED>(lane, x.num(), factor);
+    if !rest.is_empty() {
+        let low = last::<T, I>(rest, T::Num::INFINITY);
+        let high = last::<T, I>(rest, T::Num::NEG_INFINITY);
+        running.take::<MASKED>(low, high, last::<T, I>(rest, T::Num::ZERO), factor);
     }
-    let fold = |lanes: [T::Num; LANES], pick: fn(T::Num, T::Num) -> T::Num| {
-        // Adding zero turns the negative zero into the positive one.
-        lanes.into_iter().reduce(pick).map_or(0.0, Num::wide) + 0.0
+    // Adding zero turns the negative zero into the positive one.
+    let fold = |vector: V<T, I>, pick: fn(f64, f64) -> f64| {
+        vector
+            .store()
+            .into_iter()
+            .map(Num::wide)
+            .reduce(pick)
+            .unwrap_or(0.0)
+            + 0.0
     };
     First {
-        sum: total(lanes.sum),
-        squares: total(lanes.squares),
-        min: fold(lanes.min, less),
-        max: fold(lanes.max, more),
-        nearest_zero: fold(lanes.nearest_zero, less),
+        sum: total(running.sum),
+        squares: total(running.squares),
+        min: fold(running.min, f64::min),
+        max: fold(running.max, f64::max),
+        nearest_zero: fold(running.nearest_zero, f64::min),
     }
 }
 
 /// Sums of the finite elements' differences from `center`, and of their squares.
 #[inline(always)]
-fn centered<T: Element, const FMA: bool>(elements: &[T], factor: f64, center: f64) -> (f64, f64) {
-    let (mut sum, mut squares) = ([0.0; LANES], [0.0; LANES]);
-    let mut take = |lane: usize, x: T| {
-        let x = x.num();
-        let finite = x.magnitude() < T::Num::INFINITY;
-        let away = x.wide() * factor - center;
-        let away = if finite { away } else { 0.0 };
-        sum[lane] += away;
-        squares[lane] = multiply_add::<FMA>(away, away, squares[lane]);
-    };
-    let (blocks, rest) = elements.as_chunks::<LANES>();
-    for block in blocks {
-        for lane in 0..LANES {
-            take(lane, block[lane]);
+fn centered<T: Element, I: Isa>(elements: &[T], factor: f64, center: f64) -> (f64, f64) {
+    let (factor, center) = (I::Wide::splat(factor), I::Wide::splat(center));
+    let (limit, zero) = (I::Wide::splat(f64::INFINITY), I::Wide::splat(0.0));
+    let (mut sum, mut squares) = (zeros::<I::Wide>(), zeros::<I::Wide>());
+    each_pair!(T, I, elements, T::Num::NAN, pair => {
+        for half in 0..2 {
+            let wide = pair[half].widen();
+            let away = wide.times(factor).minus(center);
+            let away = wide.magnitude().if_below(limit, away, zero);
+            sum[half] = sum[half].plus(away);
+            squares[half] = away.times_plus(away, squares[half]);
         }
-    }
-    for (lane, x) in rest.iter().enumerate() {
-        take(lane, *x);
-    }
+    });
     (total(sum), total(squares))
 }
 
-/// How many elements satisfy `is`.
+/// A kind of elements to be counted. No kind holds NaN.
+trait Kind<T: Element> {
+    /// One where `x` is of the kind, else zero.
+    fn ones<V: Vector<Num = T::Num>>(x: V) -> V;
+}
+
 #[inline(always)]
-fn count<T: Element>(elements: &[T], is: impl Fn(T::Num) -> bool) -> u64 {
-    let mut lanes = [0u32; LANES];
-    let (blocks, rest) = elements.as_chunks::<LANES>();
-    for block in blocks {
-        for lane in 0..LANES {
-            lanes[lane] += u32::from(is(block[lane].num()));
+fn one<V: Vector>() -> V {
+    V::splat(V::Num::ONE)
+}
+
+#[inline(always)]
+fn zero<V: Vector>() -> V {
+    V::splat(V::Num::ZERO)
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident($x:ident) => $ones:expr;)*) => {$(
+        $(#[$doc])*
+        struct $name;
+        impl<T: Element> Kind<T> for $name {
+            // Not a closure: those would not be compiled for the instruction set.
+            #[inline(always)]
+            fn ones<V: Vector<Num = T::Num>>($x: V) -> V {
+                $ones
+            }
         }
-    }
-    let rest = rest.iter().filter(|x| is(x.num())).count() as u64;
-    lanes.into_iter().map(u64::from).sum::<u64>() + rest
+    )*};
+}
+kinds! {
+    /// Not NaN and not +inf.
+    BelowInfinity(x) => x.if_below(V::splat(T::Num::INFINITY), one(), zero());
+    Finite(x) => x.magnitude().if_below(V::splat(T::Num::INFINITY), one(), zero());
+    Infinity(x) => x.if_equal(V::splat(T::Num::INFINITY), one(), zero());
+    Zero(x) => x.if_equal(zero(), one(), zero());
+    /// Zero or subnormal.
+    BelowNormal(x) => x.magnitude().if_below(V::splat(T::MIN_NORMAL), one(), zero());
+    /// Finite, and not far from the largest finite value.
+    NearMax(x) => {
+        let finite = x.magnitude().if_below(V::splat(T::Num::INFINITY), one(), zero());
+        V::splat(T::NEAR_MAX).if_below(x.magnitude(), finite, zero())
+    };
+}
+
+#[inline(always)]
+fn count<T: Element, I: Isa, K: Kind<T>>(elements: &[T]) -> u64 {
+    // A chunk's counts are exact in any float.
+    let mut ones: [V<T, I>; 2] = [zero(); 2];
+    each_pair!(T, I, elements, T::Num::NAN, pair => {
+        for half in 0..2 {
+            ones[half] = ones[half].plus(K::ones(pair[half]));
+        }
+    });
+    let [first, second] = ones;
+    first
+        .plus(second)
+        .store()
+        .into_iter()
+        .map(Num::wide)
+        .sum::<f64>() as u64
+}
+
+/// Whether a chunk holds NaN or +inf, or with `both` an infinity of any sign.
+#[inline(always)]
+pub(super) fn any_alarm<T: Element, I: Isa>(elements: &[T], both: bool) -> bool {
+    let kept = if both {
+        count::<T, I, Finite>(elements)
+    } else {
+        count::<T, I, BelowInfinity>(elements)
+    };
+    kept < elements.len() as u64
 }
 
 /// Everything about one chunk of at most [`CHUNK`] elements.
 #[inline(always)]
-pub(super) fn chunk<T: Element, const FMA: bool>(elements: &[T]) -> Chunk {
+pub(super) fn chunk<T: Element, I: Isa>(elements: &[T]) -> Chunk {
+    let length = elements.len() as u64;
     let mut counts = Counts::default();
     let mut scale = Scale::One;
-    let mut first = first_pass::<T, FMA, false>(elements, 1.0);
+    let mut finite = length;
+    let mut first = first_pass::<T, I, false>(elements, 1.0);
     // The square of anything that is not finite is not, and only f64 gets there otherwise.
     if !first.squares.is_finite() {
-        counts.nan = count(elements, |x: T::Num| x.partial_cmp(&x).is_none());
-        counts.pos_inf = count(elements, |x| x == T::Num::INFINITY);
-        counts.neg_inf = count(elements, |x| x == T::Num::NEG_INFINITY);
-        first = first_pass::<T, FMA, true>(elements, 1.0);
+        let below = count::<T, I, BelowInfinity>(elements);
+        finite = count::<T, I, Finite>(elements);
+        counts.pos_inf = count::<T, I, Infinity>(elements);
+        counts.neg_inf = below - finite;
+        counts.nan = length - below - counts.pos_inf;
+        first = first_pass::<T, I, true>(elements, 1.0);
     }
     let largest = first.max.max(-first.min);
     if T::WIDE {
         scale = Scale::of(largest);
         if scale != Scale::One && largest > 0.0 {
-            let scaled = first_pass::<T, FMA, true>(elements, scale.factor());
+            let scaled = first_pass::<T, I, true>(elements, scale.factor());
             first.sum = scaled.sum;
             first.squares = scaled.squares;
         }
     }
     if first.nearest_zero < T::MIN_NORMAL.wide() {
-        counts.zeros = count(elements, |x| x == T::Num::ZERO);
-        let below = count(elements, |x| x.magnitude() < T::MIN_NORMAL);
-        counts.subnormal = below - counts.zeros;
+        counts.zeros = count::<T, I, Zero>(elements);
+        counts.subnormal = count::<T, I, BelowNormal>(elements) - counts.zeros;
     }
     if largest > T::NEAR_MAX.wide() {
-        counts.near_max = count(elements, |x| {
-            let magnitude = x.magnitude();
-            magnitude > T::NEAR_MAX && magnitude < T::Num::INFINITY
-        });
+        counts.near_max = count::<T, I, NearMax>(elements);
     }
-    let finite = elements.len() as u64 - counts.nan - counts.pos_inf - counts.neg_inf;
-    let sums = spread::<T, FMA>(elements, scale, finite as f64, &first);
+    let sums = spread::<T, I>(elements, scale, finite as f64, &first);
     Chunk {
         sums,
         counts,
@@ -280,12 +389,7 @@ pub(super) fn chunk<T: Element, const FMA: bool>(elements: &[T]) -> Chunk {
 /// Completes the sums of a chunk by its spread, by a pass of its own where the plain difference of
 /// the sums would lose more than two digits.
 #[inline(always)]
-fn spread<T: Element, const FMA: bool>(
-    elements: &[T],
-    scale: Scale,
-    count: f64,
-    first: &First,
-) -> Sums {
+fn spread<T: Element, I: Isa>(elements: &[T], scale: Scale, count: f64, first: &First) -> Sums {
     let sum = match T::exact_sum(elements) {
         // Both parts are exact: a chunk's sum has fewer than twice 53 bits.
         Some(exact) => (exact as f64, (exact - exact as f64 as i128) as f64),
@@ -308,7 +412,7 @@ fn spread<T: Element, const FMA: bool>(
     sums.center = sum.0 / count;
     sums.spread = first.squares - sum.0 * sums.center;
     if sums.spread < first.squares / 64.0 {
-        let (offset, squares) = centered::<T, FMA>(elements, scale.factor(), sums.center);
+        let (offset, squares) = centered::<T, I>(elements, scale.factor(), sums.center);
         sums.offset = offset;
         sums.spread = (squares - offset * offset / count).max(0.0);
     }

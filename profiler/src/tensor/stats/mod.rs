@@ -12,14 +12,20 @@
 //! # Ok::<(), candle_core::Error>(())
 //! ```
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod device;
 mod element;
 mod kernel;
 mod layout;
 mod moments;
 mod path;
+mod portable;
 mod scan;
 mod storage;
+#[cfg(test)]
+mod tests;
+mod vector;
 
 use candle_core::{Result, Storage, Tensor};
 use scan::Wanted;

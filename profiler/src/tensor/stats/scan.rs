@@ -5,6 +5,9 @@ use super::kernel::CHUNK;
 use super::layout::View;
 use super::path::Path;
 
+/// Shorter runs are looked through element by element.
+const SHORT: usize = 64;
+
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
@@ -22,18 +25,23 @@ fn is_wanted<N: Num>(x: N, wanted: Wanted) -> bool {
     !kept
 }
 
-/// Whether any element is wanted; without early exit, for the vector unit.
-#[inline(always)]
-pub(super) fn any<T: Element>(elements: &[T], wanted: Wanted) -> bool {
-    const LANES: usize = 16;
-    let mut found = [0u32; LANES];
-    let (blocks, rest) = elements.as_chunks::<LANES>();
-    for block in blocks {
-        for lane in 0..LANES {
-            found[lane] |= u32::from(is_wanted(block[lane].num(), wanted));
-        }
+/// As [`first`], for tensors that most likely hold nothing wanted: whole chunks are asked first.
+pub(super) fn alarm<T: Element>(
+    data: &[T],
+    view: &View,
+    path: Path,
+    wanted: Wanted,
+) -> Option<(usize, f64)> {
+    if !T::FLOAT {
+        return None;
     }
-    found != [0; LANES] || rest.iter().any(|x| is_wanted(x.num(), wanted))
+    let mut found = false;
+    view.chunks(data, |chunk| found = found || path.any(chunk, wanted));
+    if found {
+        first(data, view, path, wanted)
+    } else {
+        None
+    }
 }
 
 /// The row-major position of the first wanted element, and its value.
@@ -55,7 +63,7 @@ pub(super) fn first<T: Element>(
         if !nearer(rank) {
             return true;
         }
-        let found = if axis.stride == 1 {
+        let found = if axis.stride == 1 && axis.len >= SHORT {
             let run = data.get(start..start + axis.len).unwrap_or_default();
             first_in_run(run, path, wanted)
         } else {

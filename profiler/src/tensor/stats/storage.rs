@@ -78,7 +78,7 @@ pub(super) fn first(
         storage,
         data => {
             let view = view(layout, data.len())?;
-            Ok(scan::first(data, &view, Path::detect(), wanted))
+            Ok(scan::alarm(data, &view, Path::detect(), wanted))
         },
         // Every f4 is finite.
         f4(_packed) => Ok(None)

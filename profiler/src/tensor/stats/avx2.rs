@@ -1,0 +1,272 @@
+//! Vectors in AVX2 registers, with FMA and F16C.
+//!
+//! Every function here is part of a kernel that `path` compiles with these features and runs only
+//! on a processor that was asked for them.
+
+use super::element::E4M3;
+use super::vector::{Isa, Vector, WIDTH, WideVector};
+use half::{bf16, f16};
+use std::arch::x86_64::*;
+
+/// Only `path` names it, behind its proof that the processor has AVX2, FMA and F16C.
+#[derive(Clone, Copy)]
+pub(super) struct Avx2;
+
+/// Eight f32.
+#[derive(Clone, Copy)]
+pub(super) struct Narrow(__m256);
+
+/// Eight f64, the first four first.
+#[derive(Clone, Copy)]
+pub(super) struct Wide(__m256d, __m256d);
+
+/// An expression of intrinsics.
+macro_rules! avx2 {
+    ($($body:tt)*) => {
+        // SAFETY: only reached by kernels that run where AVX2, FMA and F16C are; what memory is
+        // accessed is that of a reference to all of it.
+        unsafe { $($body)* }
+    };
+}
+
+impl Vector for Narrow {
+    type Num = f32;
+    type Wide = Wide;
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        avx2! { Narrow(_mm256_set1_ps(x)) }
+    }
+
+    #[inline(always)]
+    fn load(numbers: &[f32; WIDTH]) -> Self {
+        avx2! { Narrow(_mm256_loadu_ps(numbers.as_ptr())) }
+    }
+
+    #[inline(always)]
+    fn store(self) -> [f32; WIDTH] {
+        let mut numbers = [0.0; WIDTH];
+        avx2! { _mm256_storeu_ps(numbers.as_mut_ptr(), self.0) };
+        numbers
+    }
+
+    #[inline(always)]
+    fn less(self, other: Self) -> Self {
+        avx2! { Narrow(_mm256_min_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn more(self, other: Self) -> Self {
+        avx2! { Narrow(_mm256_max_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn magnitude(self) -> Self {
+        avx2! { Narrow(_mm256_andnot_ps(_mm256_set1_ps(-0.0), self.0)) }
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        avx2! { Narrow(_mm256_add_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn if_below(self, limit: Self, then: Self, other: Self) -> Self {
+        avx2! {
+            let yes = _mm256_cmp_ps::<_CMP_LT_OQ>(self.0, limit.0);
+            Narrow(_mm256_blendv_ps(other.0, then.0, yes))
+        }
+    }
+
+    #[inline(always)]
+    fn if_equal(self, limit: Self, then: Self, other: Self) -> Self {
+        avx2! {
+            let yes = _mm256_cmp_ps::<_CMP_EQ_OQ>(self.0, limit.0);
+            Narrow(_mm256_blendv_ps(other.0, then.0, yes))
+        }
+    }
+
+    #[inline(always)]
+    fn widen(self) -> Wide {
+        avx2! {
+            Wide(
+                _mm256_cvtps_pd(_mm256_castps256_ps128(self.0)),
+                _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(self.0)),
+            )
+        }
+    }
+}
+
+/// The two registers each by itself.
+macro_rules! halves {
+    ($f:ident($a:expr $(, $b:expr)*)) => {
+        avx2! { Wide($f($a.0 $(, $b.0)*), $f($a.1 $(, $b.1)*)) }
+    };
+}
+
+impl Vector for Wide {
+    type Num = f64;
+    type Wide = Wide;
+
+    #[inline(always)]
+    fn splat(x: f64) -> Self {
+        avx2! { Wide(_mm256_set1_pd(x), _mm256_set1_pd(x)) }
+    }
+
+    #[inline(always)]
+    fn load(numbers: &[f64; WIDTH]) -> Self {
+        let start = numbers.as_ptr();
+        avx2! { Wide(_mm256_loadu_pd(start), _mm256_loadu_pd(start.add(4))) }
+    }
+
+    #[inline(always)]
+    fn store(self) -> [f64; WIDTH] {
+        let mut numbers = [0.0; WIDTH];
+        let start = numbers.as_mut_ptr();
+        avx2! {
+            _mm256_storeu_pd(start, self.0);
+            _mm256_storeu_pd(start.add(4), self.1);
+        }
+        numbers
+    }
+
+    #[inline(always)]
+    fn less(self, other: Self) -> Self {
+        halves!(_mm256_min_pd(self, other))
+    }
+
+    #[inline(always)]
+    fn more(self, other: Self) -> Self {
+        halves!(_mm256_max_pd(self, other))
+    }
+
+    #[inline(always)]
+    fn magnitude(self) -> Self {
+        halves!(_mm256_andnot_pd(Wide::splat(-0.0), self))
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        halves!(_mm256_add_pd(self, other))
+    }
+
+    #[inline(always)]
+    fn if_below(self, limit: Self, then: Self, other: Self) -> Self {
+        avx2! {
+            let low = _mm256_cmp_pd::<_CMP_LT_OQ>(self.0, limit.0);
+            let high = _mm256_cmp_pd::<_CMP_LT_OQ>(self.1, limit.1);
+            Wide(
+                _mm256_blendv_pd(other.0, then.0, low),
+                _mm256_blendv_pd(other.1, then.1, high),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn if_equal(self, limit: Self, then: Self, other: Self) -> Self {
+        avx2! {
+            let low = _mm256_cmp_pd::<_CMP_EQ_OQ>(self.0, limit.0);
+            let high = _mm256_cmp_pd::<_CMP_EQ_OQ>(self.1, limit.1);
+            Wide(
+                _mm256_blendv_pd(other.0, then.0, low),
+                _mm256_blendv_pd(other.1, then.1, high),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn widen(self) -> Wide {
+        self
+    }
+}
+
+impl WideVector for Wide {
+    #[inline(always)]
+    fn times_plus(self, factor: Self, addend: Self) -> Self {
+        halves!(_mm256_fmadd_pd(self, factor, addend))
+    }
+
+    #[inline(always)]
+    fn times(self, factor: Self) -> Self {
+        halves!(_mm256_mul_pd(self, factor))
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        halves!(_mm256_sub_pd(self, other))
+    }
+}
+
+impl Isa for Avx2 {
+    type Narrow = Narrow;
+    type Wide = Wide;
+
+    #[inline(always)]
+    fn bf16(elements: &[bf16; WIDTH]) -> Narrow {
+        avx2! {
+            let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(elements.as_ptr().cast()));
+            Narrow(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits)))
+        }
+    }
+
+    #[inline(always)]
+    fn f16(elements: &[f16; WIDTH]) -> Narrow {
+        avx2! { Narrow(_mm256_cvtph_ps(_mm_loadu_si128(elements.as_ptr().cast()))) }
+    }
+
+    /// By way of f16, whose exponent is biased by 8 more, so that all but NaN are 2^8 too small.
+    #[inline(always)]
+    fn e4m3(elements: &[E4M3; WIDTH]) -> Narrow {
+        avx2! {
+            let bits = _mm_cvtepu8_epi16(_mm_loadl_epi64(elements.as_ptr().cast()));
+            let magnitude = _mm_and_si128(bits, _mm_set1_epi16(0x7f));
+            let sign = _mm_slli_epi16::<8>(_mm_andnot_si128(_mm_set1_epi16(0x7f), bits));
+            let nan = _mm_cmpeq_epi16(magnitude, _mm_set1_epi16(0x7f));
+            let nan = _mm_and_si128(nan, _mm_set1_epi16(0x7fff));
+            let half = _mm_or_si128(_mm_or_si128(_mm_slli_epi16::<7>(magnitude), nan), sign);
+            Narrow(_mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(256.0)))
+        }
+    }
+
+    #[inline(always)]
+    fn u8(elements: &[u8; WIDTH]) -> Narrow {
+        avx2! {
+            let whole = _mm256_cvtepu8_epi32(_mm_loadl_epi64(elements.as_ptr().cast()));
+            Narrow(_mm256_cvtepi32_ps(whole))
+        }
+    }
+
+    #[inline(always)]
+    fn i16(elements: &[i16; WIDTH]) -> Narrow {
+        avx2! {
+            let whole = _mm256_cvtepi16_epi32(_mm_loadu_si128(elements.as_ptr().cast()));
+            Narrow(_mm256_cvtepi32_ps(whole))
+        }
+    }
+
+    #[inline(always)]
+    fn i32(elements: &[i32; WIDTH]) -> Wide {
+        let start = elements.as_ptr();
+        avx2! {
+            Wide(
+                _mm256_cvtepi32_pd(_mm_loadu_si128(start.cast())),
+                _mm256_cvtepi32_pd(_mm_loadu_si128(start.add(4).cast())),
+            )
+        }
+    }
+
+    /// The integer as the low mantissa bits of 2^52, less 2^52.
+    #[inline(always)]
+    fn u32(elements: &[u32; WIDTH]) -> Wide {
+        const BASE: f64 = (1u64 << 52) as f64;
+        let start = elements.as_ptr();
+        avx2! {
+            let base = _mm256_set1_pd(BASE);
+            let low = _mm256_cvtepu32_epi64(_mm_loadu_si128(start.cast()));
+            let high = _mm256_cvtepu32_epi64(_mm_loadu_si128(start.add(4).cast()));
+            let low = _mm256_or_pd(_mm256_castsi256_pd(low), base);
+            let high = _mm256_or_pd(_mm256_castsi256_pd(high), base);
+            Wide(_mm256_sub_pd(low, base), _mm256_sub_pd(high, base))
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The few operations that the kernels are written in, over eight numbers at once.
+
+use super::element::{E4M3, Num};
+use half::{bf16, f16};
+
+/// Numbers in a vector.
+pub(super) const WIDTH: usize = 8;
+
+/// Eight numbers.
+pub(super) trait Vector: Copy {
+    type Num: Num;
+    type Wide: WideVector;
+    fn splat(x: Self::Num) -> Self;
+    fn load(numbers: &[Self::Num; WIDTH]) -> Self;
+    fn store(self) -> [Self::Num; WIDTH];
+    /// The lesser of each pair, `other` where they do not compare.
+    fn less(self, other: Self) -> Self;
+    /// The greater of each pair, `other` where they do not compare.
+    fn more(self, other: Self) -> Self;
+    fn magnitude(self) -> Self;
+    fn plus(self, other: Self) -> Self;
+    /// Of each place `then` where this is below `limit`, else `other`; NaN is not below.
+    fn if_below(self, limit: Self, then: Self, other: Self) -> Self;
+    /// Of each place `then` where this equals `limit`, else `other`.
+    fn if_equal(self, limit: Self, then: Self, other: Self) -> Self;
+    fn widen(self) -> Self::Wide;
+}
+
+/// Eight numbers of f64.
+pub(super) trait WideVector: Vector<Num = f64> {
+    /// `self * factor + addend`, in one rounding where the instruction set does.
+    fn times_plus(self, factor: Self, addend: Self) -> Self;
+    fn times(self, factor: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+}
+
+/// An instruction set: its vectors, and the formats that it decodes by instructions of its own.
+pub(super) trait Isa: Copy {
+    type Narrow: Vector<Num = f32, Wide = Self::Wide>;
+    type Wide: WideVector<Wide = Self::Wide>;
+    fn bf16(elements: &[bf16; WIDTH]) -> Self::Narrow;
+    fn f16(elements: &[f16; WIDTH]) -> Self::Narrow;
+    fn e4m3(elements: &[E4M3; WIDTH]) -> Self::Narrow;
+    fn u8(elements: &[u8; WIDTH]) -> Self::Narrow;
+    fn i16(elements: &[i16; WIDTH]) -> Self::Narrow;
+    fn i32(elements: &[i32; WIDTH]) -> Self::Wide;
+    fn u32(elements: &[u32; WIDTH]) -> Self::Wide;
+}
