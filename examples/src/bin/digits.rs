@@ -101,7 +101,7 @@ struct Trainer {
 
 impl Trainer {
     // One call is one step: this is what gets measured. `items` gives digits a second in the summary.
-    #[measured(items = batch.len())]
+    #[measured(items = batch.len(), device = &batch.images)]
     fn train_step(&mut self, batch: &Digits) -> CandleResult<f32> {
         let logits = self.model.forward(&batch.images)?;
         let loss = self.loss(&logits, &batch.labels)?;
