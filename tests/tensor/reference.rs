@@ -22,13 +22,18 @@ pub(crate) fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
 
 /// The elements in row-major order.
 pub(crate) fn elements(tensor: &Tensor) -> Vec<f64> {
-    tensor
+    // Candle's own conversion from f8e4m3 to f64 calls itself without end.
+    let direct = if tensor.dtype() == DType::F8E4M3 {
+        DType::F32
+    } else {
+        DType::F64
+    };
+    let wide = tensor
+        .to_dtype(direct)
+        .unwrap()
         .to_dtype(DType::F64)
-        .unwrap()
-        .flatten_all()
-        .unwrap()
-        .to_vec1()
-        .unwrap()
+        .unwrap();
+    wide.flatten_all().unwrap().to_vec1().unwrap()
 }
 
 /// The largest finite and the smallest normal value of a float dtype.

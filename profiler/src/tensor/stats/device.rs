@@ -62,6 +62,16 @@ fn working(tensor: &Tensor) -> DType {
     }
 }
 
+/// `tensor` in the dtype that its device computes in.
+fn widened(tensor: &Tensor) -> Result<Tensor> {
+    let working = working(tensor);
+    if tensor.dtype() == DType::F8E4M3 {
+        // On the CPU candle's direct conversion to f64 calls itself without end.
+        return tensor.to_dtype(DType::F32)?.to_dtype(working);
+    }
+    tensor.to_dtype(working)
+}
+
 /// The tensor without its broadcast dimensions (kept with length 1), and how often it was repeated.
 fn distinct(tensor: &Tensor) -> Result<(Tensor, u64)> {
     let mut distinct = tensor.detach();
@@ -108,10 +118,9 @@ pub(super) fn statistics(tensor: &Tensor) -> Result<Statistics> {
 
 /// The reduced rows of a flat tensor that is not empty.
 fn rows(cells: &Tensor, format: &Format) -> Result<Vec<Chunk>> {
-    let dtype = working(cells);
     let (mut reduced, mut lengths) = (Vec::new(), Vec::new());
     let mut take = |start: usize, rows: usize, len: usize| -> Result<()> {
-        let block = cells.narrow(0, start, rows * len)?.to_dtype(dtype)?;
+        let block = widened(&cells.narrow(0, start, rows * len)?)?;
         reduced.push(reduce(&block.reshape((rows, len))?, format)?);
         lengths.extend(std::iter::repeat_n(len, rows));
         Ok(())
@@ -283,12 +292,11 @@ pub(super) fn first(tensor: &Tensor, wanted: Wanted) -> Result<Option<(usize, f6
     if count == 0 {
         return Ok(None);
     }
-    let dtype = working(tensor);
     let none = u32::MAX;
     let mut nearest = Vec::new();
     for start in (0..count).step_by(BLOCK) {
         let len = BLOCK.min(count - start);
-        let block = cells.narrow(0, start, len)?.to_dtype(dtype)?;
+        let block = widened(&cells.narrow(0, start, len)?)?;
         let kept = match wanted {
             Wanted::Alarm => block.lt(f64::INFINITY)?,
             Wanted::NonFinite => block.abs()?.lt(f64::INFINITY)?,
