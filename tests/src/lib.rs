@@ -1,1 +1,5 @@
 //! What the tests share.
+
+pub mod capturing;
+pub mod program;
+pub mod trace;
