@@ -29,6 +29,7 @@ pub(super) struct Wanted<'a> {
     pub(super) number: u64,
     /// The program's own number.
     pub(super) step: Option<i128>,
+    pub(super) since_previous_ns: Option<u64>,
     /// Selected by the default, which passes over calls that hold nothing.
     pub(super) picked: bool,
     pub(super) details: &'a Details,
@@ -68,7 +69,7 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
         capture_step: meta.capture_step,
         device: meta.device.clone(),
         rank: state.rank().map(|rank| rank.rank),
-        since_previous_ns: counter.since_previous(),
+        since_previous_ns: wanted.since_previous_ns,
         items: wanted
             .details
             .items
