@@ -56,6 +56,7 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
         Ok(reserved) => reserved,
         Err(error) => {
             crate::say::once(&format!("no trace can be written: {error}"));
+            state.reached(&counter.name, step);
             end_pick(counter, wanted.picked, Ended::Withdrawn);
             return None;
         }
@@ -76,7 +77,7 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
             .and_then(|items| u64::try_from(items).ok()),
     });
     let session = Session::new();
-    let ending = ending(state, wanted.call, wanted.picked, reservation);
+    let ending = ending(state, &wanted, step, reservation);
     let output = Output::new(
         Arc::clone(&session),
         file,
@@ -89,6 +90,7 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
         crate::say::once(&format!(
             "no trace can be written: the writer's thread: {error}"
         ));
+        state.reached(&counter.name, step);
         return None;
     }
     exit::remember(&session);
@@ -198,11 +200,12 @@ fn end_pick(counter: &Counter, picked: bool, ended: Ended) -> Fate {
 /// What the writer does when the trace's last line is written.
 fn ending(
     state: &'static State,
-    call: &Arc<Call>,
-    picked: bool,
+    wanted: &Wanted<'_>,
+    step: i128,
     reservation: Reservation,
 ) -> record::Ending {
-    let call = Arc::clone(call);
+    let call = Arc::clone(wanted.call);
+    let picked = wanted.picked;
     Box::new(move |closing: Closing| {
         let ended = if call.is_withdrawn() {
             Ended::Withdrawn
@@ -213,6 +216,9 @@ fn ending(
         } else {
             Ended::Empty
         };
+        if ended != Ended::Withdrawn {
+            state.reached(&call.counter.name, step);
+        }
         let fate = end_pick(&call.counter, picked, ended);
         if let Some(error) = closing.broken {
             let partial = reservation.keep_partial();
