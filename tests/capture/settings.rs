@@ -112,6 +112,36 @@ fn evidence_of_spans_that_are_not_recorded_is_the_measured_spans_and_so_is_its_c
 }
 
 #[test]
+fn a_measured_future_outlives_the_spans_in_it_that_are_not_recorded() {
+    let of = |planes| {
+        let folder = folder();
+        let variables = [
+            ("CANDLE_PROFILE", "traces"),
+            ("CANDLE_PROFILE_RECORD", planes),
+        ];
+        quiet(folder.path(), "awaited 3", &variables);
+        traces(folder.path())[0].tree()
+    };
+    let records = "= input\n    = hidden\n    = logits\n";
+    assert_eq!(
+        of("-spans"),
+        format!(
+            "train::modes::awaited_step*\n  {}",
+            records.replace("    ", "  ")
+        )
+    );
+    assert_eq!(
+        of("spans"),
+        "train::modes::awaited_step*\n  \
+           train::modes::asked\n    \
+             Model::forward forward\n      \
+               Linear::forward module\n      \
+               Linear::forward module\n  \
+           after\n"
+    );
+}
+
+#[test]
 fn the_summary_fits_a_narrow_page_and_has_no_colour_where_nobody_looks() {
     let folder = folder();
     let ran = train(folder.path(), "plain 3", &[("CANDLE_PROFILE", "traces")]);

@@ -36,6 +36,7 @@ fn main() -> anyhow::Result<()> {
         "configure-late" => modes::configured_late(number),
         "capture-next" => modes::capture_next(number),
         "rank" => modes::ranked(number),
+        "awaited" => modes::awaited(number),
         "burst" => modes::burst(number),
         _ => bail!("there is no mode {mode}"),
     }

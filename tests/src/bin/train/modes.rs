@@ -387,3 +387,29 @@ pub(crate) fn burst(steps: u32) -> Result<()> {
     }
     Ok(())
 }
+
+#[measured]
+async fn awaited_step(model: &Model, x: &Tensor) -> Result<()> {
+    asked(model, x).await?;
+    let _span = span("after");
+    Ok(())
+}
+
+#[profile_span]
+async fn asked(model: &Model, x: &Tensor) -> Result<()> {
+    std::future::ready(()).await;
+    model.forward(x)?;
+    Ok(())
+}
+
+/// The steps are futures.
+pub(crate) fn awaited(steps: u32) -> Result<()> {
+    let mut training = Training::new()?;
+    for _ in 0..steps {
+        let (x, _) = training.batch()?;
+        let mut step = std::pin::pin!(awaited_step(&training.model, &x));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        while step.as_mut().poll(&mut context).is_pending() {}
+    }
+    Ok(())
+}
