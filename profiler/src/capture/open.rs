@@ -29,6 +29,7 @@ pub(super) struct Wanted<'a> {
     pub(super) number: u64,
     /// The program's own number.
     pub(super) step: Option<i128>,
+    pub(super) since_previous_ns: Option<u64>,
     /// Selected by the default, which passes over calls that hold nothing.
     pub(super) picked: bool,
     pub(super) details: &'a Details,
@@ -55,6 +56,7 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
         Ok(reserved) => reserved,
         Err(error) => {
             crate::say::once(&format!("no trace can be written: {error}"));
+            state.reached(&counter.name, step);
             end_pick(counter, wanted.picked, Ended::Withdrawn);
             return None;
         }
@@ -68,14 +70,14 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
         capture_step: meta.capture_step,
         device: meta.device.clone(),
         rank: state.rank().map(|rank| rank.rank),
-        since_previous_ns: counter.since_previous(),
+        since_previous_ns: wanted.since_previous_ns,
         items: wanted
             .details
             .items
             .and_then(|items| u64::try_from(items).ok()),
     });
     let session = Session::new();
-    let ending = ending(state, wanted.call, wanted.picked, reservation);
+    let ending = ending(state, &wanted, step, reservation);
     let output = Output::new(
         Arc::clone(&session),
         file,
@@ -88,6 +90,7 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
         crate::say::once(&format!(
             "no trace can be written: the writer's thread: {error}"
         ));
+        state.reached(&counter.name, step);
         return None;
     }
     exit::remember(&session);
@@ -197,11 +200,12 @@ fn end_pick(counter: &Counter, picked: bool, ended: Ended) -> Fate {
 /// What the writer does when the trace's last line is written.
 fn ending(
     state: &'static State,
-    call: &Arc<Call>,
-    picked: bool,
+    wanted: &Wanted<'_>,
+    step: i128,
     reservation: Reservation,
 ) -> record::Ending {
-    let call = Arc::clone(call);
+    let call = Arc::clone(wanted.call);
+    let picked = wanted.picked;
     Box::new(move |closing: Closing| {
         let ended = if call.is_withdrawn() {
             Ended::Withdrawn
@@ -212,6 +216,9 @@ fn ending(
         } else {
             Ended::Empty
         };
+        if ended != Ended::Withdrawn {
+            state.reached(&call.counter.name, step);
+        }
         let fate = end_pick(&call.counter, picked, ended);
         if let Some(error) = closing.broken {
             let partial = reservation.keep_partial();

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::counter::{self, Active, Call, Counter};
 use super::open;
@@ -176,13 +175,12 @@ impl Measured {
         step: Option<i128>,
         details: impl FnOnce(&mut Details),
     ) -> Self {
-        let (call, number) = count(counter, step);
-        let active = Active::new(&call);
-        match select(state, &call, number, step, details) {
-            None => Self(State_::Counted(call, active)),
+        let entry = Entry::new(counter, step);
+        let active = Active::new(&entry.call);
+        match select(state, &entry, details) {
+            None => Self(State_::Counted(entry.call, active)),
             Some(mut capture) => {
-                let since_previous_ns = call.counter.since_previous();
-                capture.begin(source, MeasuredStart { since_previous_ns });
+                capture.begin(source, entry.start());
                 Self(State_::Captured(capture, active))
             }
         }
@@ -253,13 +251,13 @@ pub(crate) fn async_call(
     key(&mut asked);
     let counter = counter::of(site, asked.name.as_deref());
     let source = source(site, asked.name);
-    let (call, number) = count(counter, asked.step);
-    let _active = Active::new(&call);
-    match select(state, &call, number, asked.step, details) {
-        None => AsyncSpan::counted(call),
+    let entry = Entry::new(counter, asked.step);
+    let _active = Active::new(&entry.call);
+    match select(state, &entry, details) {
+        None => AsyncSpan::counted(entry.call),
         Some(capture) => {
-            let since_previous_ns = call.counter.since_previous();
-            AsyncSpan::measured(capture, call, source, MeasuredStart { since_previous_ns })
+            let start = entry.start();
+            AsyncSpan::measured(capture, entry.call, source, start)
         }
     }
 }
@@ -295,25 +293,51 @@ fn source(site: &'static MeasureSite, name: Option<String>) -> SpanSource {
     }
 }
 
-fn count(counter: Arc<Counter>, step: Option<i128>) -> (Arc<Call>, u64) {
-    let number = counter.count(step);
-    (Call::new(counter), number)
+/// A call that has just been entered and counted.
+struct Entry {
+    call: Arc<Call>,
+    /// Its number, from 1.
+    number: u64,
+    /// The program's own number.
+    step: Option<i128>,
+    /// Read before a capture opens, which takes a while.
+    since_previous_ns: Option<u64>,
+}
+
+impl Entry {
+    fn new(counter: Arc<Counter>, step: Option<i128>) -> Self {
+        let since_previous_ns = counter.since_previous();
+        let number = counter.count(step);
+        Self {
+            call: Call::new(counter),
+            number,
+            step,
+            since_previous_ns,
+        }
+    }
+
+    fn start(&self) -> MeasuredStart {
+        MeasuredStart {
+            since_previous_ns: self.since_previous_ns,
+        }
+    }
 }
 
 /// Opens a capture where the call is selected for one.
 fn select(
     state: &'static State,
-    call: &Arc<Call>,
-    number: u64,
-    step: Option<i128>,
+    entry: &Entry,
     details: impl FnOnce(&mut Details),
 ) -> Option<Box<Capture>> {
+    let (call, number, step) = (&entry.call, entry.number, entry.step);
     let counter = &call.counter;
     let schedule = &state.settings.schedule;
+    // A wish for the next calls is used up by each of them, whoever else wants it too.
+    let wished = counter.take_forced();
     let picked = schedule.is_default() && counter.pick().begin(number);
-    let selected = picked
-        || (!schedule.is_default() && schedule.selects(&counter.name, counter.kind, number, step))
-        || counter.take_forced();
+    let selected = wished
+        || picked
+        || (!schedule.is_default() && schedule.selects(&counter.name, counter.kind, number, step));
     if !selected {
         return None;
     }
@@ -323,11 +347,11 @@ fn select(
         call,
         number,
         step,
+        since_previous_ns: entry.since_previous_ns,
         picked,
         details: &told,
     };
     let session = open::open(state, wanted)?;
-    state.captured.store(true, Ordering::Relaxed);
     Some(Box::new(Capture {
         session,
         call: Arc::clone(call),

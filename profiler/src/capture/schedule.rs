@@ -78,7 +78,7 @@ impl Schedule {
 
     /// Whether this call is captured: by the number the program gave it, else by its count.
     ///
-    /// The default goes by the count alone. What is selected here counts as reached.
+    /// The default goes by the count alone.
     pub(crate) fn selects(
         &self,
         name: &str,
@@ -93,13 +93,14 @@ impl Schedule {
             };
         }
         let step = user_step.unwrap_or(i128::from(call));
-        let mut selected = false;
-        // Every item is asked, since each remembers on its own whether it was reached.
+        self.items.iter().any(|item| item.wants(name, step))
+    }
+
+    /// Takes note of a call of this number that was a step: what was asked for it has been reached.
+    pub(crate) fn reached(&self, name: &str, step: i128) {
         for item in self.items.iter().filter(|item| item.wants(name, step)) {
             item.reached.store(true, Ordering::Relaxed);
-            selected = true;
         }
-        selected
     }
 
     /// One line about the steps asked for that no call had, with the calls there were.
@@ -409,15 +410,15 @@ mod tests {
             },
         ];
         for call in 1..=5 {
-            schedule.selects("train_step", Kind::Train, call, None);
+            schedule.reached("train_step", call);
         }
         assert_eq!(
             schedule.unreached(&seen).unwrap(),
             "steps 50..60, eval:3 were asked for but never reached \
              (calls seen: train_step 5, eval 2 (last step 400))"
         );
-        schedule.selects("eval", Kind::Infer, 3, None);
-        schedule.selects("train_step", Kind::Train, 55, None);
+        schedule.reached("eval", 3);
+        schedule.reached("train_step", 55);
         assert_eq!(schedule.unreached(&seen), None);
         assert_eq!(
             schedule.clone().unreached(&[]).unwrap(),

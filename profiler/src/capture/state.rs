@@ -13,7 +13,7 @@ use crate::say::say;
 pub(crate) struct State {
     pub(crate) settings: Settings,
     pub(crate) files: Files,
-    /// Something was captured.
+    /// Something was captured, or it was said why it could not be.
     pub(crate) captured: AtomicBool,
 }
 
@@ -117,6 +117,12 @@ pub fn set_rank(rank: u64, world: u64) {
 }
 
 impl State {
+    /// Takes note of a call that was selected and was a step.
+    pub(crate) fn reached(&self, name: &str, step: i128) {
+        self.captured.store(true, Ordering::Relaxed);
+        self.settings.schedule.reached(name, step);
+    }
+
     /// The rank, where it is known.
     pub(crate) fn rank(&self) -> Option<Rank> {
         let set = *RANK.lock().unwrap_or_else(PoisonError::into_inner);

@@ -97,8 +97,10 @@ enum What {
         measured: bool,
         recursive: bool,
     },
-    /// Not a span of this stack: another's span inside which it runs, or one that is not recorded.
+    /// Another's span inside which it runs.
     Entered,
+    /// A span that is not recorded: what happens in it is its parent's.
+    Unrecorded,
 }
 
 /// A span's name, for the places where evidence is told of; cheap to hand on for the many spans that have none.
@@ -269,11 +271,12 @@ impl Reading {
             Cold::Enter { cell } => {
                 let id = cell.as_ref().and_then(|cell| cell.id()).unwrap_or(ROOT);
                 let name = cell.map_or(SpanName::Root, |cell| SpanName::of_cell(&cell));
-                self.enter(id, name, now);
+                self.enter(id, name, now, What::Entered);
             }
             Cold::OpenDetached(cell) if cell.measured.is_none() && !replay.records_spans => {
                 let parent = cell.parent.as_ref().and_then(|parent| parent.id());
                 cell.set_id(parent.unwrap_or(ROOT));
+                replay.inner += 1;
             }
             Cold::OpenDetached(cell) => {
                 let id = replay.next_id();
@@ -352,8 +355,10 @@ impl Reading {
     ) {
         let parent = self.stack.last().map_or(ROOT, |frame| frame.id);
         if measured.is_none() && !replay.records_spans {
+            replay.inner += 1;
             let name = self.stack.last().map(|frame| frame.name.clone());
-            return self.enter(parent, name.unwrap_or(SpanName::Root), now);
+            let name = name.unwrap_or(SpanName::Root);
+            return self.enter(parent, name, now, What::Unrecorded);
         }
         self.opened += 1;
         let id = replay.next_id();
@@ -390,8 +395,8 @@ impl Reading {
         });
     }
 
-    /// What follows happens inside a span of another stack, or of this one.
-    fn enter(&mut self, id: u64, name: SpanName, now: u64) {
+    /// What follows happens inside a span that has its lines elsewhere.
+    fn enter(&mut self, id: u64, name: SpanName, now: u64, what: What) {
         self.opened += 1;
         self.stack.push(Frame {
             id,
@@ -403,7 +408,7 @@ impl Reading {
             children_overhead_ns: 0,
             in_step: self.in_step(),
             ordinal: self.opened,
-            what: What::Entered,
+            what,
         });
     }
 
@@ -412,17 +417,18 @@ impl Reading {
         let Some(frame) = self.stack.pop() else {
             return;
         };
-        let What::Span {
-            row,
-            measured,
-            recursive,
-        } = frame.what
-        else {
+        let overhead = frame.overhead_ns;
+        let (row, measured, recursive) = match frame.what {
+            What::Span {
+                row,
+                measured,
+                recursive,
+            } => (row, measured, recursive),
             // What the profiler took inside an entered span is that span's, which another stream ends.
-            return;
+            What::Entered => return,
+            What::Unrecorded => return self.overhead(replay, overhead),
         };
         let duration = now.saturating_sub(frame.start_ns);
-        let overhead = frame.overhead_ns;
         EndLine {
             id: frame.id,
             duration_ns: duration,
@@ -614,11 +620,15 @@ impl Replay {
 
     /// Writes both lines of a detached span, whose parent is known only now. `false`: they had been written.
     fn close_detached(&mut self, end: &DetachedEnd, thread: Option<&Thread>) -> bool {
-        let Some((id, cell)) = end
-            .cell
-            .id()
-            .and_then(|id| self.open_detached.remove_entry(&id))
-        else {
+        let Some(id) = end.cell.id() else {
+            return false;
+        };
+        // A span that is not recorded has its parent's number, and the parent stays open.
+        let open = self.open_detached.get(&id);
+        if !open.is_some_and(|open| Arc::ptr_eq(open, &end.cell)) {
+            return false;
+        }
+        let Some(cell) = self.open_detached.remove(&id) else {
             return false;
         };
         let parent = end.parent.as_ref().and_then(|parent| parent.id());

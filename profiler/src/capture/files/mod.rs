@@ -81,6 +81,10 @@ impl Files {
             Target::Folder(folder) => (folder.as_path(), Stem::in_folder(folder, wanted)),
             Target::File(file) => (folder_of(file), Stem::beside(file, wanted)),
         };
+        if folder.is_file() {
+            let error = io::Error::new(io::ErrorKind::NotADirectory, "is a file, not a folder");
+            return Err(at(folder, error));
+        }
         std::fs::create_dir_all(folder).map_err(|error| at(folder, error))?;
 
         let Target::File(file) = &self.target else {

@@ -1,0 +1,157 @@
+//! Where traces go: names, numbers, ranks, what is kept and what replaced.
+
+use std::fs;
+
+use serde_json::json;
+use tests::program::{files, traces};
+
+use crate::{folder, quiet, trace_of};
+
+#[test]
+fn nothing_is_overwritten() {
+    let folder = folder();
+    let variables = [("CANDLE_PROFILE", "traces")];
+    quiet(folder.path(), "plain 3", &variables);
+    let first = fs::read(folder.path().join(trace_of(2))).expect("a trace");
+    quiet(folder.path(), "plain 3", &variables);
+    quiet(folder.path(), "plain 3", &variables);
+    assert_eq!(
+        files(folder.path()),
+        [
+            "traces/train-model-train_step-step2-2.jsonl".to_owned(),
+            "traces/train-model-train_step-step2-3.jsonl".to_owned(),
+            trace_of(2),
+        ]
+    );
+    assert_eq!(
+        fs::read(folder.path().join(trace_of(2))).expect("a trace"),
+        first
+    );
+    assert_eq!(traces(folder.path()).len(), 3);
+}
+
+#[test]
+fn an_exact_name_is_replaced_by_the_next_run() {
+    let folder = folder();
+    let variables = [("CANDLE_PROFILE", "deep/run.jsonl")];
+    quiet(folder.path(), "plain 3", &variables);
+    let run = |index: usize| traces(folder.path())[index].meta()["run_id"].clone();
+    let first = run(0);
+    quiet(folder.path(), "plain 3", &variables);
+    assert_eq!(files(folder.path()), ["deep/run.jsonl"]);
+    assert_ne!(run(0), first);
+}
+
+#[test]
+fn a_second_trace_of_the_same_run_gets_a_longer_name() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "run.jsonl"),
+        ("CANDLE_PROFILE_STEPS", "2,4"),
+    ];
+    for _ in 0..2 {
+        quiet(folder.path(), "plain 5", &variables);
+    }
+    assert_eq!(
+        files(folder.path()),
+        [
+            "run-train-model-train_step-step4-2.jsonl",
+            "run-train-model-train_step-step4.jsonl",
+            "run.jsonl",
+        ]
+    );
+    assert_eq!(traces(folder.path())[2].meta()["capture_step"], 2);
+}
+
+#[test]
+fn an_empty_capture_that_gives_way_frees_the_exact_name() {
+    let folder = folder();
+    quiet(
+        folder.path(),
+        "empty-first 6",
+        &[("CANDLE_PROFILE", "run.jsonl")],
+    );
+    assert_eq!(files(folder.path()), ["run.jsonl"]);
+    assert_eq!(traces(folder.path())[0].named("work").len(), 1);
+}
+
+#[test]
+fn a_rank_stands_in_name_and_tags() {
+    let cases: [(&[(&str, &str)], &str); 4] = [
+        (&[("RANK", "3"), ("WORLD_SIZE", "8")], "3"),
+        (
+            &[("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "8")],
+            "1",
+        ),
+        (&[("PMI_RANK", "0"), ("PMI_SIZE", "8")], "0"),
+        (&[("SLURM_PROCID", "5"), ("SLURM_NTASKS", "8")], "5"),
+    ];
+    for (launcher, rank) in cases {
+        let folder = folder();
+        let variables = [launcher, &[("CANDLE_PROFILE", "traces")]].concat();
+        quiet(folder.path(), "plain 3", &variables);
+        assert_eq!(
+            files(folder.path()),
+            [format!(
+                "traces/train-model-train_step-step2-rank{rank}.jsonl"
+            )]
+        );
+        let tags = traces(folder.path())[0].meta()["tags"].clone();
+        assert_eq!(tags, json!({"rank": rank, "world_size": "8"}));
+        let variables = [launcher, &[("CANDLE_PROFILE", "run.jsonl")]].concat();
+        let exact = crate::folder();
+        quiet(exact.path(), "plain 3", &variables);
+        assert_eq!(files(exact.path()), [format!("run-rank{rank}.jsonl")]);
+    }
+}
+
+#[test]
+fn the_program_knows_its_rank_best() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("RANK", "3"),
+        ("WORLD_SIZE", "4"),
+    ];
+    quiet(folder.path(), "rank 3", &variables);
+    assert_eq!(
+        files(folder.path()),
+        ["traces/train-model-train_step-step2-rank6.jsonl"]
+    );
+    let tags = traces(folder.path())[0].meta()["tags"].clone();
+    assert_eq!(tags, json!({"rank": "6", "world_size": "8"}));
+}
+
+#[test]
+fn processes_that_run_side_by_side_never_share_a_file() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_SUMMARY", "off"),
+    ];
+    let children: Vec<_> = (0..6)
+        .map(|_| {
+            tests::program::command(
+                env!("CARGO_BIN_EXE_train"),
+                folder.path(),
+                &["plain", "3"],
+                &variables,
+            )
+            .spawn()
+            .expect("a child")
+        })
+        .collect();
+    for child in children {
+        let output = child.wait_with_output().expect("its end");
+        assert!(output.status.success() && output.stderr.is_empty());
+    }
+    let traces = traces(folder.path());
+    let runs: std::collections::BTreeSet<String> = traces
+        .iter()
+        .map(|trace| trace.meta()["run_id"].to_string())
+        .collect();
+    assert_eq!(
+        (traces.len(), runs.len(), files(folder.path()).len()),
+        (6, 6, 6)
+    );
+}

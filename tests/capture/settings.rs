@@ -1,0 +1,264 @@
+//! What the variables change, and what is said of values that cannot be understood.
+
+use std::fs;
+
+use serde_json::json;
+use tests::program::{files, traces};
+
+use crate::{folder, plain_output, quiet, trace_of, train};
+
+#[test]
+fn a_value_that_is_not_understood_gives_one_line_and_no_profiling() {
+    let plain = plain_output("plain 4");
+    let cases = [
+        ("CANDLE_PROFILE_STEPS", "0", "steps count from 1"),
+        ("CANDLE_PROFILE_STEPS", "x", "3..6 or 3..=6 or every:100"),
+        ("CANDLE_PROFILE_STEPS", "7..3", "7..3 is empty"),
+        (
+            "CANDLE_PROFILE_RECORD",
+            "spans,hats",
+            "spans, stats, scalars, ops, gradients, memory, or all",
+        ),
+        ("CANDLE_PROFILE_SYNC", "always", "none, measured or spans"),
+        ("CANDLE_PROFILE_TAGS", "novalue", "key=value"),
+        (
+            "CANDLE_PROFILE_NONFINITE",
+            "shout",
+            "report, watch, stop, inf",
+        ),
+        ("CANDLE_PROFILE_BUDGET", "lots", "64MiB"),
+    ];
+    for (variable, value, allowed) in cases {
+        let folder = folder();
+        let variables = [("CANDLE_PROFILE", "traces"), (variable, value)];
+        let ran = train(folder.path(), "plain 4", &variables);
+        let line = ran.only_line();
+        assert!(
+            line.starts_with(&format!("candle-profiler: {variable}={value} ")),
+            "{line}"
+        );
+        assert!(line.contains(allowed), "{line}");
+        assert_eq!((ran.code, &ran.stdout), (Some(0), &plain));
+        assert_eq!(files(folder.path()), [] as [String; 0]);
+    }
+}
+
+/// The kinds of lines in the trace of one step, recorded with this list of planes.
+fn kinds(planes: &str) -> (usize, Vec<String>) {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_RECORD", planes),
+    ];
+    quiet(folder.path(), "plain 3", &variables);
+    let trace = &traces(folder.path())[0];
+    let labels = trace.labels().into_iter().map(str::to_owned).collect();
+    (trace.spans.len(), labels)
+}
+
+#[test]
+fn planes_can_be_chosen() {
+    let of = |spans, labels: &[&str]| {
+        let labels = labels.iter().map(|label| (*label).to_owned()).collect();
+        (spans, labels)
+    };
+    assert_eq!(kinds("all"), of(7, &["input", "hidden", "logits", "loss"]));
+    assert_eq!(kinds("-stats"), of(7, &["loss"]));
+    assert_eq!(kinds("spans"), of(7, &[]));
+    assert_eq!(kinds("spans,scalars"), of(7, &["loss"]));
+    assert_eq!(
+        kinds("-spans"),
+        of(2, &["input", "hidden", "logits", "loss"])
+    );
+    assert_eq!(kinds("scalars"), of(2, &["loss"]));
+}
+
+#[test]
+fn what_is_switched_off_is_not_declared() {
+    for (planes, level) in [("all", "partial"), ("-stats", "none")] {
+        let folder = folder();
+        let variables = [
+            ("CANDLE_PROFILE", "traces"),
+            ("CANDLE_PROFILE_RECORD", planes),
+        ];
+        quiet(folder.path(), "plain 3", &variables);
+        let trace = &traces(folder.path())[0];
+        assert_eq!(trace.meta()["capture_contract"]["tensors"], level);
+    }
+}
+
+#[test]
+fn evidence_of_spans_that_are_not_recorded_is_the_measured_spans_and_so_is_its_cost() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_RECORD", "-spans"),
+    ];
+    quiet(folder.path(), "plain 3", &variables);
+    let trace = &traces(folder.path())[0];
+    let measured = trace.measured();
+    assert_eq!(trace.stats("input")["span_id"], measured.id);
+    assert_eq!(trace.stats("logits")["span_id"], measured.id);
+    let overhead = measured.end["overhead_ns"].as_u64().expect("a cost");
+
+    let folder = crate::folder();
+    quiet(folder.path(), "plain 3", &[("CANDLE_PROFILE", "traces")]);
+    let trace = &traces(folder.path())[0];
+    let whole = trace.measured().end["overhead_ns"]
+        .as_u64()
+        .expect("a cost");
+    // The statistics of three tensors and a scalar, however fast: the scalar's share alone would be a small part.
+    assert!(overhead * 3 > whole, "{overhead} of {whole} ns");
+}
+
+#[test]
+fn a_measured_future_outlives_the_spans_in_it_that_are_not_recorded() {
+    let of = |planes| {
+        let folder = folder();
+        let variables = [
+            ("CANDLE_PROFILE", "traces"),
+            ("CANDLE_PROFILE_RECORD", planes),
+        ];
+        quiet(folder.path(), "awaited 3", &variables);
+        traces(folder.path())[0].tree()
+    };
+    let records = "= input\n    = hidden\n    = logits\n";
+    assert_eq!(
+        of("-spans"),
+        format!(
+            "train::modes::awaited_step*\n  {}",
+            records.replace("    ", "  ")
+        )
+    );
+    assert_eq!(
+        of("spans"),
+        "train::modes::awaited_step*\n  \
+           train::modes::asked\n    \
+             Model::forward forward\n      \
+               Linear::forward module\n      \
+               Linear::forward module\n  \
+           after\n"
+    );
+}
+
+#[test]
+fn the_summary_fits_a_narrow_page_and_has_no_colour_where_nobody_looks() {
+    let folder = folder();
+    let ran = train(folder.path(), "plain 3", &[("CANDLE_PROFILE", "traces")]);
+    assert!(
+        ran.stderr
+            .starts_with("train::model::train_step: train step 2 on cpu")
+    );
+    for line in ran.stderr.lines() {
+        assert!(!line.contains('\u{1b}'), "{line:?}");
+        let is_path = line.contains(&*folder.path().to_string_lossy());
+        assert!(is_path || line.chars().count() <= 80, "{line:?}");
+    }
+    let path = folder.path().join(trace_of(2));
+    assert!(ran.stderr.contains(&format!("trace  {}", path.display())));
+    for part in [
+        "loss",
+        "Model::forward",
+        "Linear::forward",
+        "backward",
+        "between steps",
+        "candle-graph view",
+    ] {
+        assert!(ran.stderr.contains(part), "{part} in\n{}", ran.stderr);
+    }
+    assert!(ran.stderr.contains("built without optimisation") || !cfg!(debug_assertions));
+}
+
+#[test]
+fn the_summary_goes_where_it_is_wanted() {
+    let folder = folder();
+    let to = |summary| {
+        [
+            ("CANDLE_PROFILE", "traces"),
+            ("CANDLE_PROFILE_STEPS", "2,3"),
+            ("CANDLE_PROFILE_SUMMARY", summary),
+        ]
+    };
+    let ran = train(folder.path(), "plain 3", &to("summary.txt"));
+    assert_eq!(ran.stderr, "");
+    let text = fs::read_to_string(folder.path().join("summary.txt")).expect("a summary");
+    assert!(
+        text.contains("train step 2 on cpu") && text.contains("train step 3 on cpu"),
+        "{text}"
+    );
+    let ran = train(folder.path(), "plain 3", &to("off"));
+    assert_eq!(ran.stderr, "");
+    let ran = train(folder.path(), "plain 3", &to("stderr"));
+    assert!(ran.stderr.contains("train step 3 on cpu"));
+    let ran = train(folder.path(), "plain 3", &to("nowhere/summary.txt"));
+    assert!(ran.only_line().contains("nowhere/summary.txt"));
+    assert_eq!(ran.code, Some(0));
+}
+
+#[test]
+fn tags_stand_in_the_meta_line() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_TAGS", "data=digits, run = 7,empty="),
+    ];
+    quiet(folder.path(), "plain 3", &variables);
+    let trace = &traces(folder.path())[0];
+    assert_eq!(
+        trace.meta()["tags"],
+        json!({"data": "digits", "empty": "", "run": "7"})
+    );
+}
+
+#[test]
+fn no_other_variable_gets_into_the_trace() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("SECRET_TOKEN", "hunter2"),
+        ("USER", "somebody"),
+        ("HOSTNAME", "somewhere"),
+    ];
+    quiet(folder.path(), "plain 3", &variables);
+    let text = fs::read_to_string(folder.path().join(trace_of(2))).expect("a trace");
+    for secret in ["hunter2", "somebody", "somewhere"] {
+        assert!(!text.contains(secret));
+    }
+}
+
+#[test]
+fn settings_can_be_made_in_the_program_before_annotated_code_runs() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "elsewhere"),
+        ("CANDLE_PROFILE_STEPS", "3"),
+    ];
+    let ran = train(folder.path(), "configure 5", &variables);
+    assert!(ran.stderr.contains("train step 4 on cpu"), "{}", ran.stderr);
+    assert_eq!(
+        files(folder.path()),
+        ["configured/train-model-train_step-step4.jsonl"]
+    );
+    assert_eq!(
+        traces(folder.path())[0].meta()["tags"],
+        json!({"by": "hand"})
+    );
+}
+
+#[test]
+fn settings_made_too_late_are_refused_and_change_nothing() {
+    let folder = folder();
+    let variables = [("CANDLE_PROFILE", "traces"), ("CANDLE_PROFILE_STEPS", "3")];
+    let ran = quiet(folder.path(), "configure-late 5", &variables);
+    assert!(
+        ran.stdout
+            .starts_with("refused: configure was called after annotated code had run"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(files(folder.path()), [trace_of(3)]);
+    let off = crate::folder();
+    let ran = quiet(off.path(), "configure-late 5", &[]);
+    assert!(ran.stdout.starts_with("refused: "), "off is a setting too");
+    assert_eq!(files(off.path()), [] as [String; 0]);
+}

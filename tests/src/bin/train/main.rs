@@ -1,0 +1,43 @@
+//! A small training program whose behaviour its arguments choose; the tests run it as a child process.
+//!
+//! `train MODE [NUMBER]`: each mode is a function of `modes`, and NUMBER is how many steps it takes (20).
+
+mod model;
+mod modes;
+
+use anyhow::{Context, bail};
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mode = arguments.first().map_or("plain", String::as_str);
+    let number = match arguments.get(1) {
+        Some(number) => number.parse().context("NUMBER")?,
+        None => 20,
+    };
+    match mode {
+        "plain" => modes::plain(number),
+        "infer" => modes::infer(number),
+        "both" => modes::both(number),
+        "phases" => modes::phases(number),
+        "error" => modes::error(number),
+        "panic" => modes::panic(number),
+        "panic-caught" => modes::panic_caught(number),
+        "exit" => modes::exit(number),
+        "hang" => modes::hang(),
+        "fork" => modes::fork(number),
+        "numbered" => modes::numbered(number),
+        "accumulate" => modes::accumulate(number),
+        "empty" => modes::empty(number, u32::MAX),
+        "empty-first" => modes::empty(number, 4),
+        "threads" => modes::threads(number),
+        "unmeasured" => modes::unmeasured(number),
+        "untouched" => modes::untouched(),
+        "configure" => modes::configured(number),
+        "configure-late" => modes::configured_late(number),
+        "capture-next" => modes::capture_next(number),
+        "rank" => modes::ranked(number),
+        "awaited" => modes::awaited(number),
+        "burst" => modes::burst(number),
+        _ => bail!("there is no mode {mode}"),
+    }
+}
