@@ -165,7 +165,7 @@ impl Plan<'_> {
                 number += 1;
                 let early = record.early.as_ref().map(|(_, early)| early);
                 let at = quote_spanned!(site=> &#private::Ended::here());
-                let call = record.call(self.context, &at, &quote_spanned!(site=> &#value));
+                let call = record.call(self.context, &at, Some(&quote!(#value)));
                 self.entry.extend(quote_spanned!(site=> #early #[allow(clippy::used_underscore_binding)] #call));
             }
         }
@@ -215,7 +215,8 @@ impl Plan<'_> {
             return Vec::new();
         }
         let names = self.function.params.iter().filter_map(|param| match &param.pattern {
-            Pattern::Name(name) => Some(name.clone()),
+            // One with attributes may be configured away.
+            Pattern::Name(name) if param.attributes.is_empty() => Some(name.clone()),
             _ => None,
         });
         names.collect()
@@ -300,9 +301,8 @@ impl Plan<'_> {
     fn evidence(&self) -> TokenStream {
         let site = Span::mixed_site();
         let at = quote_spanned!(site=> &ended);
-        let value = quote_spanned!(site=> &value);
-        let records = self.records.iter().map(|record| record.call(self.context, &at, &value));
-        let finish = self.set.measured.is_some().then(|| finish(self.context, &value));
+        let records = self.records.iter().map(|record| record.call(self.context, &at, None));
+        let finish = self.set.measured.is_some().then(|| finish(self.context, &quote_spanned!(site=> value)));
         quote_spanned!(site=> #(#records)* #finish)
     }
 
@@ -313,9 +313,11 @@ impl Plan<'_> {
         let probes = self.probes();
         let hint = self.hint();
         let rebound = rebindings(self.function, true);
+        let block = rest.clone();
         let body = self.scope(rest);
         let entry = &self.entry;
-        let awaited = self.awaited(&probes, &quote_spanned!(site=> async move { #entry #rebound #hint #body }));
+        let place = self.value_place(&block);
+        let awaited = self.awaited(&probes, &quote_spanned!(site=> async move { #entry #rebound #hint #body }), place);
         quote!(#head #awaited)
     }
 
@@ -327,11 +329,12 @@ impl Plan<'_> {
             true => block.clone(),
             false => quote_spanned!(site=> async move { #entry #block.await }),
         };
-        self.awaited(&[], &block)
+        self.awaited(&[], &block, None)
     }
 
     /// Statements that run `future` inside the span, and their value.
-    fn awaited(&self, probes: &[Ident], future: &TokenStream) -> TokenStream {
+    fn awaited(&self, probes: &[Ident], future: &TokenStream, place: Option<Span>) -> TokenStream {
+        let value = Ident::new("value", place.unwrap_or_else(Span::mixed_site));
         let site = Span::mixed_site();
         let private = &self.context.private;
         let texts: Vec<_> = self.records.iter().filter_map(|record| record.early.as_ref()).collect();
@@ -352,13 +355,17 @@ impl Plan<'_> {
                 let #pattern = #future.await;
                 let ended = #private::Ended::here();
                 #evidence
-                value
+                #value
             };
         }
         let open = self.open(Flavour::Future, probes);
         let never = self.function.output.as_deref().is_some_and(is_never);
         if self.records.is_empty() && (self.set.measured.is_none() || never) {
-            return quote_spanned!(site=> #private::instrument(#open, #future).await.0);
+            let run = quote_spanned!(site=> #private::instrument(#open, #future).await);
+            return match place {
+                Some(_) => quote_spanned!(site=> let (value, _) = #run; #value),
+                None => quote_spanned!(site=> #run.0),
+            };
         }
         let variables = texts.iter().map(|(variable, _)| variable);
         let pattern = if texts.is_empty() { quote_spanned!(site=> value) } else { quote_spanned!(site=> (value, #(#variables,)*)) };
@@ -367,8 +374,20 @@ impl Plan<'_> {
             #allow
             let (#pattern, ended) = #private::instrument(#open, #future).await;
             #evidence
-            value
+            #value
         }
+    }
+
+    /// Where errors about lifetimes of the value belong: to the last expression of the body.
+    fn value_place(&self, body: &TokenStream) -> Option<Span> {
+        let is_borrow = |tree: &TokenTree| is_punct(Some(tree), '&') || is_punct(Some(tree), '\'');
+        if !self.function.output.iter().flatten().any(is_borrow) {
+            return None;
+        }
+        let trees: Vec<TokenTree> = body.clone().into_iter().collect();
+        let last = trees.iter().rposition(|tree| is_punct(Some(tree), ';')).map_or(0, |at| at + 1);
+        let tail = trees.get(last).or(trees.last())?;
+        Some(Span::mixed_site().located_at(tail.span()))
     }
 
     /// A return that is never taken: it gives the body its declared type. One that holds `!` cannot be written.
@@ -397,7 +416,7 @@ pub(crate) fn finish(context: &Context, value: &TokenStream) -> TokenStream {
     quote_spanned! {site=>
         #private::Ended::finish(ended, || {
             use #private::outcome::{Debugged as _, Displayed as _, Other as _, Typed as _};
-            (&&&&#private::Outcome(#value)).__candle_profiler_failure()
+            (&&&&#private::Outcome(&#value)).__candle_profiler_failure()
         });
     }
 }
@@ -425,7 +444,10 @@ fn params(function: &Function, rebind: &Rebind) -> TokenTree {
     let span = function.header.get(function.params_at).map_or_else(Span::call_site, TokenTree::span);
     let mut trees = Vec::new();
     for (at, param) in function.params.iter().enumerate() {
-        trees.extend(param.attributes.iter().cloned());
+        trees.extend(match rebind {
+            Rebind::Nothing => param.attributes.clone(),
+            Rebind::All => param.configuration(),
+        });
         match (&param.pattern, rebind) {
             (Pattern::Name(name), Rebind::All) => trees.push(name.clone().into()),
             (Pattern::Other, Rebind::All) => trees.push(argument(at).into()),
@@ -444,6 +466,7 @@ fn rebindings(function: &Function, captured: bool) -> TokenStream {
     let site = Span::mixed_site();
     let mut tokens = TokenStream::new();
     for (at, param) in function.params.iter().enumerate() {
+        let attributes = &param.attributes;
         match &param.pattern {
             // `self` cannot be bound; named, it moves as a whole.
             Pattern::Receiver(receiver) if captured => tokens.extend(quote_spanned!(site=> let _ = &#receiver;)),
@@ -459,16 +482,18 @@ fn rebindings(function: &Function, captured: bool) -> TokenStream {
                         clippy::shadow_unrelated,
                         clippy::used_underscore_binding
                     )]
+                    #(#attributes)*
                     let #mutable #name = #name;
                 });
             }
             Pattern::Other => {
                 let argument = argument(at);
-                tokens.extend(quote_spanned!(site=> let #argument = #argument;));
+                let configuration = param.configuration();
+                tokens.extend(quote_spanned!(site=> #(#configuration)* let #argument = #argument;));
                 if !matches!(param.pattern_trees.as_slice(), [TokenTree::Ident(word)] if word == "_") {
                     let pattern = &param.pattern_trees;
                     let pattern = regroup(pattern.clone());
-                    tokens.extend(quote_spanned!(site=> let #pattern = #argument;));
+                    tokens.extend(quote_spanned!(site=> #(#attributes)* let #pattern = #argument;));
                 }
             }
         }
@@ -477,6 +502,11 @@ fn rebindings(function: &Function, captured: bool) -> TokenStream {
 }
 
 impl Param {
+    /// The attributes that say whether it is there. Where its pattern moves into the body the others, lints, move along.
+    fn configuration(&self) -> Vec<TokenTree> {
+        configuration(&self.attributes)
+    }
+
     /// The user's `mut`.
     fn mutable(&self) -> TokenTree {
         let first = match self.pattern_trees.as_slice() {
@@ -485,6 +515,17 @@ impl Param {
         };
         first.unwrap_or_else(|| Ident::new("mut", Span::mixed_site()).into())
     }
+}
+
+/// `#[cfg(…)]` and `#[cfg_attr(…)]` among attributes.
+pub(crate) fn configuration(attributes: &[TokenTree]) -> Vec<TokenTree> {
+    let is_cfg = |pair: &&[TokenTree]| {
+        crate::tokens::group_of(pair.get(1), Delimiter::Bracket).is_some_and(|group| {
+            let first = group.stream().into_iter().next();
+            crate::tokens::is_word(first.as_ref(), "cfg") || crate::tokens::is_word(first.as_ref(), "cfg_attr")
+        })
+    };
+    attributes.chunks(2).filter(is_cfg).flatten().cloned().collect()
 }
 
 fn replace(trees: &mut [TokenTree], at: usize, tree: TokenTree) {

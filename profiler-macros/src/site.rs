@@ -181,13 +181,15 @@ impl Context {
         let blamed = site.located_at(attribute.span);
         let function = Ident::new(attribute.kind.name(), blamed);
         Record { early, call: Box::new(move |at, value, private| {
-            quote_spanned!(blamed=> #private::#function(#at, #constant, #text, #value);)
+            let own = Ident::new("value", blamed);
+            let value = value.map_or_else(|| quote!(#own), TokenStream::clone);
+            quote_spanned!(blamed=> #private::#function(#at, #constant, #text, &#value);)
         }) }
     }
 }
 
-/// How a record is made from where it belongs and a reference to the value.
-type Call = Box<dyn Fn(&TokenStream, &TokenStream, &TokenStream) -> TokenStream>;
+/// How a record is made from where it belongs and the place of the value.
+type Call = Box<dyn Fn(&TokenStream, Option<&TokenStream>, &TokenStream) -> TokenStream>;
 
 /// A record, see [`Context::record`].
 pub(crate) struct Record {
@@ -197,8 +199,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The statement that records; `at` and `value` are expressions.
-    pub(crate) fn call(&self, context: &Context, at: &TokenStream, value: &TokenStream) -> TokenStream {
+    /// The statement that records what stands at the place `value`, by default our own variable of that name.
+    pub(crate) fn call(&self, context: &Context, at: &TokenStream, value: Option<&TokenStream>) -> TokenStream {
         (self.call)(at, value, &context.private)
     }
 }

@@ -4,7 +4,7 @@
 //! together again, everything else is handed on as the opaque groups it came in.
 
 use crate::args::Attribute;
-use crate::expand::finish;
+use crate::expand::{configuration, finish};
 use crate::function::{Pattern, pattern, type_colon};
 use crate::items::item_len;
 use crate::site::{Context, Flavour, Record};
@@ -362,8 +362,8 @@ fn holds_await(trees: &[TokenTree]) -> bool {
 
 /// The value that records of a statement read.
 struct Target {
-    /// An expression for a reference to it; none where the value itself must be passed on.
-    reference: Option<TokenStream>,
+    /// An expression for where it is; none where the value itself must be passed on.
+    place: Option<TokenStream>,
     /// What the statement binds or sets, as text.
     name: Option<String>,
     /// The one name that a `let` binds.
@@ -372,17 +372,24 @@ struct Target {
 
 impl Target {
     fn of(form: Form, trees: &[TokenTree], set: &Set) -> syn::Result<Self> {
-        let site = Span::mixed_site();
         match form {
             Form::Let => Self::of_let(trees, set),
             Form::Assignment(at) => {
                 let compound = matches!(trees.get(at.wrapping_sub(1)), Some(TokenTree::Punct(sign)) if sign.spacing() == proc_macro2::Spacing::Joint);
                 let end = if compound { at.saturating_sub(1) } else { at };
-                let place = regroup(trees.iter().take(end).cloned().collect());
+                let trees: Vec<TokenTree> = trees.iter().take(end).cloned().collect();
+                let several = matches!(trees.as_slice(), [TokenTree::Group(_)]) || is_word(trees.first(), "_");
+                if let Some(record) = set.records.first()
+                    && several
+                {
+                    let text = format!("`{}` reads the one place that an assignment sets", record.kind.name());
+                    return Err(syn::Error::new(record.span, text));
+                }
+                let place = regroup(trees);
                 let name = place.to_string();
-                Ok(Self { reference: Some(quote_spanned!(site=> &(#place))), name: Some(name), bound: None })
+                Ok(Self { place: Some(place), name: Some(name), bound: None })
             }
-            _ => Ok(Self { reference: None, name: None, bound: None }),
+            _ => Ok(Self { place: None, name: None, bound: None }),
         }
     }
 
@@ -400,20 +407,20 @@ impl Target {
         }
         if let Pattern::Name(name) = pattern(&pattern_trees) {
             let text = name.to_string();
-            return Ok(Self { reference: Some(quote_spanned!(site=> &#name)), name: Some(text), bound: Some(name) });
+            return Ok(Self { place: Some(quote!(#name)), name: Some(text), bound: Some(name) });
         }
         let text = pattern_trees.iter().cloned().collect::<TokenStream>().to_string();
         let names = bindings(&pattern_trees);
-        let reference = match names.as_slice() {
+        let place = match names.as_slice() {
             [] => None,
-            [only] => Some(quote_spanned!(site=> &#only)),
-            several => Some(quote_spanned!(site=> &(#(&#several,)*))),
+            [only] => Some(quote!(#only)),
+            several => Some(quote_spanned!(site=> (#(&#several,)*))),
         };
-        if let (Some(record), None) = (set.records.first(), &reference) {
+        if let (Some(record), None) = (set.records.first(), &place) {
             let text = format!("`{}` reads what this `let` binds, which is nothing", record.kind.name());
             return Err(syn::Error::new(record.span, text));
         }
-        Ok(Self { reference, name: Some(text), bound: None })
+        Ok(Self { place, name: Some(text), bound: None })
     }
 }
 
@@ -501,7 +508,13 @@ impl Writer<'_> {
             return TokenStream::new();
         }
         let open = self.context.open(self.set, &self.place(), Flavour::Call, &[]);
-        quote_spanned!(site=> let guard = #open;)
+        self.gated(quote_spanned!(site=> let guard = #open;))
+    }
+
+    /// A statement of ours, there only where the user's is.
+    fn gated(&self, statement: TokenStream) -> TokenStream {
+        let configuration = configuration(self.others);
+        quote!(#(#configuration)* #statement)
     }
 
     /// Ends the span where nothing is recorded of its value.
@@ -510,7 +523,7 @@ impl Writer<'_> {
         if !self.set.opens_span() {
             return TokenStream::new();
         }
-        quote_spanned!(site=> ::core::mem::drop(guard);)
+        self.gated(quote_spanned!(site=> ::core::mem::drop(guard);))
     }
 
     /// Ends the span; what follows belongs to it.
@@ -542,26 +555,35 @@ impl Writer<'_> {
         let records = self.records();
         let open = self.open();
         let sees_failure = self.set.measured.is_some() && self.target.bound.is_some();
-        let Some(value) = self.target.reference.as_ref().filter(|_| !records.is_empty() || sees_failure) else {
+        let Some(value) = self.target.place.as_ref().filter(|_| !records.is_empty() || sees_failure) else {
             let close = self.close();
             return quote!(#open #(#others)* #body #close);
         };
-        let early = records.iter().filter_map(|record| record.early.as_ref().map(|(_, early)| early));
+        let early = self.early(&records);
         let end = self.end();
         let at = quote_spanned!(site=> &ended);
-        let calls = records.iter().map(|record| record.call(self.context, &at, value));
-        let finish = self.set.measured.is_some().then(|| match &self.target.bound {
-            Some(_) => finish(self.context, value),
-            None => self.succeed(),
+        let calls = records.iter().map(|record| {
+            let call = record.call(self.context, &at, Some(value));
+            self.gated(quote_spanned!(site=> #[allow(clippy::used_underscore_binding)] #call))
         });
+        let finish = self.set.measured.is_some().then(|| match &self.target.bound {
+            Some(_) => self.gated(finish(self.context, value)),
+            None => self.gated(self.succeed()),
+        });
+        let ended = self.gated(quote_spanned!(site=> let ended = #end;));
         quote_spanned! {site=>
             #open
-            #(#early)*
+            #early
             #(#others)* #body
-            let ended = #end;
-            #(#[allow(clippy::used_underscore_binding)] #calls)*
+            #ended
+            #(#calls)*
             #finish
         }
+    }
+
+    /// Labels are built before the statement, from what it is given.
+    fn early(&self, records: &[Record]) -> TokenStream {
+        records.iter().filter_map(|record| record.early.as_ref()).map(|(_, early)| self.gated(early.clone())).collect()
     }
 
     fn succeed(&self) -> TokenStream {
@@ -578,11 +600,11 @@ impl Writer<'_> {
         let value = regroup(trees.iter().take(len).cloned().collect());
         let records = self.records();
         let open = self.open();
-        let early = records.iter().filter_map(|record| record.early.as_ref().map(|(_, early)| early));
+        let early = self.early(&records);
         let end = self.end();
         let at = quote_spanned!(site=> &ended);
-        let reference = quote_spanned!(site=> value);
-        let calls = records.iter().map(|record| record.call(self.context, &at, &reference));
+        let reference = quote_spanned!(site=> *value);
+        let calls = records.iter().map(|record| record.call(self.context, &at, None));
         let finish = self.set.measured.is_some().then(|| finish(self.context, &reference));
         let tapped = quote_spanned! {site=>
             #private::tap(#value, |value| {
@@ -592,9 +614,9 @@ impl Writer<'_> {
             })
         };
         if semicolon {
-            quote_spanned!(site=> #open #(#early)* #(#others)* ::core::mem::drop(#tapped);)
+            quote_spanned!(site=> #open #early #(#others)* ::core::mem::drop(#tapped);)
         } else {
-            quote_spanned!(site=> #open #(#early)* #(#others)* #tapped)
+            quote_spanned!(site=> #open #early #(#others)* #tapped)
         }
     }
 

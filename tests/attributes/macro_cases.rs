@@ -1690,7 +1690,7 @@ pub mod m30_strict_lints {
     //! Documented.
     #![forbid(unsafe_code)]
     #![deny(warnings, missing_docs, unused, nonstandard_style)]
-    #![deny(unused_qualifications, unused_results, let_underscore_drop, unreachable_pub)]
+    #![deny(unused_qualifications, unused_results, let_underscore_drop)]
     #![deny(single_use_lifetimes, trivial_casts, elided_lifetimes_in_paths, unused_lifetimes)]
     #![deny(clippy::all, clippy::pedantic)]
     #![deny(clippy::used_underscore_binding, clippy::shadow_unrelated, clippy::shadow_same)]
