@@ -12,18 +12,8 @@ use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 
 /// Expands one attribute, together with those of ours that stand below it.
-pub(crate) fn attribute(
-    kind: Kind,
-    args: TokenStream,
-    item: TokenStream,
-    off: bool,
-) -> TokenStream {
-    let first = Ours {
-        kind,
-        span: Span::call_site(),
-        args,
-        malformed: None,
-    };
+pub(crate) fn attribute(kind: Kind, args: TokenStream, item: TokenStream, off: bool) -> TokenStream {
+    let first = Ours { kind, span: Span::call_site(), args, malformed: None };
     match function::read(item.clone()) {
         Item::Other(item, span, word) => refuse(&valid::not_a_function(kind, span, &word), item),
         Item::Function(function, stacked) => match expand(&first, &stacked, &function, off) {
@@ -43,16 +33,9 @@ fn refuse(error: &syn::Error, item: TokenStream) -> TokenStream {
 
 /// The item without our attributes, otherwise token for token.
 fn strip(function: &Function, alone: bool, item: TokenStream) -> TokenStream {
-    let params = function
-        .params
-        .iter()
-        .any(|param| !param.ours.is_empty())
-        .then(|| params(function, &Rebind::Nothing));
+    let params = function.params.iter().any(|param| !param.ours.is_empty()).then(|| params(function, &Rebind::Nothing));
     let body = match &function.body {
-        Body::Block(group) => Statements::stripping()
-            .body(group.stream())
-            .changed
-            .map(|body| (group, body)),
+        Body::Block(group) => Statements::stripping().body(group.stream()).changed.map(|body| (group, body)),
         Body::Missing(_) => None,
     };
     if alone && params.is_none() && body.is_none() {
@@ -76,12 +59,7 @@ fn strip(function: &Function, alone: bool, item: TokenStream) -> TokenStream {
 }
 
 /// The item expanded; nothing with `off`.
-fn expand(
-    first: &Ours,
-    stacked: &[Ours],
-    function: &Function,
-    off: bool,
-) -> syn::Result<Option<TokenStream>> {
+fn expand(first: &Ours, stacked: &[Ours], function: &Function, off: bool) -> syn::Result<Option<TokenStream>> {
     let mut set = Set::default();
     for ours in std::iter::once(first).chain(stacked) {
         set.read(ours)?;
@@ -91,15 +69,8 @@ fn expand(
     for param in &function.params {
         param_records.push(valid::parameter(&param.ours)?);
     }
-    let Body::Block(block) = &function.body else {
-        return Ok(None);
-    };
-    let runtime = set.runtime().or_else(|| {
-        param_records
-            .iter()
-            .flatten()
-            .find_map(|record| record.runtime.as_ref())
-    });
+    let Body::Block(block) = &function.body else { return Ok(None) };
+    let runtime = set.runtime().or_else(|| param_records.iter().flatten().find_map(|record| record.runtime.as_ref()));
     if runtime.is_none() && crate::manifest::lacks_crate() {
         let text = "this crate has no dependency called `candle-profiler`: say where it is with `crate = path` (such as \
                     `crate = ::facade::candle_profiler`)";
@@ -114,27 +85,11 @@ fn expand(
     if off {
         return Ok(None);
     }
-    let records = set
-        .records
-        .iter()
-        .enumerate()
-        .map(|(n, record)| context.record(record, &context.place(), n))
-        .collect();
+    let records = set.records.iter().enumerate().map(|(n, record)| context.record(record, &context.place(), n)).collect();
     let span = block.span();
-    let mut plan = Plan {
-        set: &set,
-        function,
-        context: &context,
-        records,
-        entry: TokenStream::new(),
-        span,
-    };
+    let mut plan = Plan { set: &set, function, context: &context, records, entry: TokenStream::new(), span };
     let opaque = plan.param_records(&param_records);
-    let plain = PlainBody {
-        stream: body.changed.unwrap_or_else(|| block.stream()),
-        item_first: body.item_first,
-        inner_attributes: body.inner_attributes,
-    };
+    let plain = PlainBody { stream: body.changed.unwrap_or_else(|| block.stream()), item_first: body.item_first, inner_attributes: body.inner_attributes };
     Ok(Some(plan.item(plain, opaque)))
 }
 
@@ -199,15 +154,9 @@ impl Plan<'_> {
         for (at, (param, records)) in self.function.params.iter().zip(records).enumerate() {
             let (value, name) = match &param.pattern {
                 Pattern::Name(name) | Pattern::Receiver(name) => (name.clone(), name.to_string()),
-                Pattern::Other | Pattern::Variadic => (
-                    argument(at),
-                    param
-                        .pattern_trees
-                        .iter()
-                        .cloned()
-                        .collect::<TokenStream>()
-                        .to_string(),
-                ),
+                Pattern::Other | Pattern::Variadic => {
+                    (argument(at), param.pattern_trees.iter().cloned().collect::<TokenStream>().to_string())
+                }
             };
             for attribute in records {
                 opaque |= matches!(param.pattern, Pattern::Other);
@@ -216,10 +165,8 @@ impl Plan<'_> {
                 number += 1;
                 let early = record.early.as_ref().map(|(_, early)| early);
                 let at = quote_spanned!(site=> &#private::Ended::here());
-                let call = record.call(self.context, &at, &quote_spanned!(site=> &#value));
-                self.entry.extend(
-                    quote_spanned!(site=> #early #[allow(clippy::used_underscore_binding)] #call),
-                );
+                let call = record.call(self.context, &at, Some(&quote!(#value)));
+                self.entry.extend(quote_spanned!(site=> #early #[allow(clippy::used_underscore_binding)] #call));
             }
         }
         opaque
@@ -230,8 +177,7 @@ impl Plan<'_> {
         if function.is_async {
             return self.finished(self.future(body), &Rebind::All);
         }
-        if let Some(stream) = boxed::instrumented(function, &body.stream, |block| self.boxed(block))
-        {
+        if let Some(stream) = boxed::instrumented(function, &body.stream, |block| self.boxed(block)) {
             let (head, rest) = PlainBody { stream, ..body }.split(false);
             return self.finished(quote!(#head #rest), &Rebind::Nothing);
         }
@@ -240,19 +186,13 @@ impl Plan<'_> {
             None => false,
             Some(_) if !self.records.is_empty() => true,
             // A body whose type is opaque must stay where that type drives its inference, a tracked caller where it is.
-            Some(output) => {
-                self.set.measured.is_some() && !function.track_caller && !holds_impl(output)
-            }
+            Some(output) => self.set.measured.is_some() && !function.track_caller && !holds_impl(output),
         };
         if by_value {
             return self.finished(self.value(body), &Rebind::All);
         }
         let opaque_output = returns.is_some_and(|output| holds_impl(output));
-        let probes = if opaque_output {
-            Vec::new()
-        } else {
-            self.probes()
-        };
+        let probes = if opaque_output { Vec::new() } else { self.probes() };
         if opaque || !probes.is_empty() {
             return self.finished(self.rebound(body, &probes), &Rebind::All);
         }
@@ -261,18 +201,8 @@ impl Plan<'_> {
 
     fn finished(&self, body: TokenStream, rebind: &Rebind) -> TokenStream {
         let mut header = self.function.header.clone();
-        if *rebind == Rebind::All
-            || self
-                .function
-                .params
-                .iter()
-                .any(|param| !param.ours.is_empty())
-        {
-            replace(
-                &mut header,
-                self.function.params_at,
-                params(self.function, rebind),
-            );
+        if *rebind == Rebind::All || self.function.params.iter().any(|param| !param.ours.is_empty()) {
+            replace(&mut header, self.function.params_at, params(self.function, rebind));
         }
         let mut tokens = regroup(header);
         braces(body, self.span).to_tokens(&mut tokens);
@@ -281,28 +211,19 @@ impl Plan<'_> {
 
     /// Arguments that may tell the device of a measured call.
     fn probes(&self) -> Vec<Ident> {
-        if self
-            .set
-            .measured
-            .as_ref()
-            .is_none_or(|measured| measured.measure.device.is_some())
-        {
+        if self.set.measured.as_ref().is_none_or(|measured| measured.measure.device.is_some()) {
             return Vec::new();
         }
-        let names = self
-            .function
-            .params
-            .iter()
-            .filter_map(|param| match &param.pattern {
-                Pattern::Name(name) => Some(name.clone()),
-                _ => None,
-            });
+        let names = self.function.params.iter().filter_map(|param| match &param.pattern {
+            // One with attributes may be configured away.
+            Pattern::Name(name) if param.attributes.is_empty() => Some(name.clone()),
+            _ => None,
+        });
         names.collect()
     }
 
     fn open(&self, flavour: Flavour, probes: &[Ident]) -> TokenStream {
-        self.context
-            .open(self.set, &self.context.place(), flavour, probes)
+        self.context.open(self.set, &self.context.place(), flavour, probes)
     }
 
     /// A guard as the first statement of the same body.
@@ -319,8 +240,7 @@ impl Plan<'_> {
             return TokenStream::new();
         }
         let open = self.open(Flavour::Call, probes);
-        let allow = (!probes.is_empty())
-            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
+        let allow = (!probes.is_empty()).then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
         quote_spanned!(site=> #allow let guard = #open;)
     }
 
@@ -346,16 +266,12 @@ impl Plan<'_> {
         let private = &self.context.private;
         let (head, rest) = body.split(false);
         let probes = self.probes();
-        let allow = (!probes.is_empty())
-            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
+        let allow = (!probes.is_empty()).then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
         let open = self.set.opens_span().then(|| {
             let open = self.open(Flavour::Call, &probes);
             quote_spanned!(site=> #allow let span = #open;)
         });
-        let texts = self
-            .records
-            .iter()
-            .filter_map(|record| record.early.as_ref().map(|(_, early)| early));
+        let texts = self.records.iter().filter_map(|record| record.early.as_ref().map(|(_, early)| early));
         let entry = &self.entry;
         let (output, _) = without_impl(self.function.output.as_deref().unwrap_or_default());
         let output = regroup(output);
@@ -385,16 +301,8 @@ impl Plan<'_> {
     fn evidence(&self) -> TokenStream {
         let site = Span::mixed_site();
         let at = quote_spanned!(site=> &ended);
-        let value = quote_spanned!(site=> &value);
-        let records = self
-            .records
-            .iter()
-            .map(|record| record.call(self.context, &at, &value));
-        let finish = self
-            .set
-            .measured
-            .is_some()
-            .then(|| finish(self.context, &value));
+        let records = self.records.iter().map(|record| record.call(self.context, &at, None));
+        let finish = self.set.measured.is_some().then(|| finish(self.context, &quote_spanned!(site=> value)));
         quote_spanned!(site=> #(#records)* #finish)
     }
 
@@ -405,12 +313,11 @@ impl Plan<'_> {
         let probes = self.probes();
         let hint = self.hint();
         let rebound = rebindings(self.function, true);
+        let block = rest.clone();
         let body = self.scope(rest);
         let entry = &self.entry;
-        let awaited = self.awaited(
-            &probes,
-            &quote_spanned!(site=> async move { #entry #rebound #hint #body }),
-        );
+        let place = self.value_place(&block);
+        let awaited = self.awaited(&probes, &quote_spanned!(site=> async move { #entry #rebound #hint #body }), place);
         quote!(#head #awaited)
     }
 
@@ -422,18 +329,15 @@ impl Plan<'_> {
             true => block.clone(),
             false => quote_spanned!(site=> async move { #entry #block.await }),
         };
-        self.awaited(&[], &block)
+        self.awaited(&[], &block, None)
     }
 
     /// Statements that run `future` inside the span, and their value.
-    fn awaited(&self, probes: &[Ident], future: &TokenStream) -> TokenStream {
+    fn awaited(&self, probes: &[Ident], future: &TokenStream, place: Option<Span>) -> TokenStream {
+        let value = Ident::new("value", place.unwrap_or_else(Span::mixed_site));
         let site = Span::mixed_site();
         let private = &self.context.private;
-        let texts: Vec<_> = self
-            .records
-            .iter()
-            .filter_map(|record| record.early.as_ref())
-            .collect();
+        let texts: Vec<_> = self.records.iter().filter_map(|record| record.early.as_ref()).collect();
         // Labels are built from the arguments as passed, but only once the span is there.
         let future = if texts.is_empty() {
             future.clone()
@@ -442,51 +346,55 @@ impl Plan<'_> {
             let early = texts.iter().map(|(_, early)| early);
             quote_spanned!(site=> async move { #(#early)* (#future.await, #(#variables,)*) })
         };
-        let allow = (!probes.is_empty())
-            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
+        let allow = (!probes.is_empty()).then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
         if !self.set.opens_span() {
             let variables = texts.iter().map(|(variable, _)| variable);
-            let pattern = if texts.is_empty() {
-                quote_spanned!(site=> value)
-            } else {
-                quote_spanned!(site=> (value, #(#variables,)*))
-            };
+            let pattern = if texts.is_empty() { quote_spanned!(site=> value) } else { quote_spanned!(site=> (value, #(#variables,)*)) };
             let evidence = self.evidence();
             return quote_spanned! {site=>
                 let #pattern = #future.await;
                 let ended = #private::Ended::here();
                 #evidence
-                value
+                #value
             };
         }
         let open = self.open(Flavour::Future, probes);
         let never = self.function.output.as_deref().is_some_and(is_never);
         if self.records.is_empty() && (self.set.measured.is_none() || never) {
-            return quote_spanned!(site=> #private::instrument(#open, #future).await.0);
+            let run = quote_spanned!(site=> #private::instrument(#open, #future).await);
+            return match place {
+                Some(_) => quote_spanned!(site=> let (value, _) = #run; #value),
+                None => quote_spanned!(site=> #run.0),
+            };
         }
         let variables = texts.iter().map(|(variable, _)| variable);
-        let pattern = if texts.is_empty() {
-            quote_spanned!(site=> value)
-        } else {
-            quote_spanned!(site=> (value, #(#variables,)*))
-        };
+        let pattern = if texts.is_empty() { quote_spanned!(site=> value) } else { quote_spanned!(site=> (value, #(#variables,)*)) };
         let evidence = self.evidence();
         quote_spanned! {site=>
             #allow
             let (#pattern, ended) = #private::instrument(#open, #future).await;
             #evidence
-            value
+            #value
         }
+    }
+
+    /// Where errors about lifetimes of the value belong: to the last expression of the body.
+    fn value_place(&self, body: &TokenStream) -> Option<Span> {
+        let is_borrow = |tree: &TokenTree| is_punct(Some(tree), '&') || is_punct(Some(tree), '\'');
+        if !self.function.output.iter().flatten().any(is_borrow) {
+            return None;
+        }
+        let trees: Vec<TokenTree> = body.clone().into_iter().collect();
+        let last = trees.iter().rposition(|tree| is_punct(Some(tree), ';')).map_or(0, |at| at + 1);
+        let tail = trees.get(last).or(trees.last())?;
+        Some(Span::mixed_site().located_at(tail.span()))
     }
 
     /// A return that is never taken: it gives the body its declared type. One that holds `!` cannot be written.
     fn hint(&self) -> Option<TokenStream> {
         let site = Span::mixed_site();
         let private = &self.context.private;
-        let unit = [TokenTree::Group(Group::new(
-            Delimiter::Parenthesis,
-            TokenStream::new(),
-        ))];
+        let unit = [TokenTree::Group(Group::new(Delimiter::Parenthesis, TokenStream::new()))];
         let output = self.function.output.as_deref().unwrap_or(&unit);
         if holds_never(output) {
             return None;
@@ -508,7 +416,7 @@ pub(crate) fn finish(context: &Context, value: &TokenStream) -> TokenStream {
     quote_spanned! {site=>
         #private::Ended::finish(ended, || {
             use #private::outcome::{Debugged as _, Displayed as _, Other as _, Typed as _};
-            (&&&&#private::Outcome(#value)).__candle_profiler_failure()
+            (&&&&#private::Outcome(&#value)).__candle_profiler_failure()
         });
     }
 }
@@ -533,13 +441,13 @@ fn argument(at: usize) -> Ident {
 
 /// The parentheses of the parameters, without our attributes.
 fn params(function: &Function, rebind: &Rebind) -> TokenTree {
-    let span = function
-        .header
-        .get(function.params_at)
-        .map_or_else(Span::call_site, TokenTree::span);
+    let span = function.header.get(function.params_at).map_or_else(Span::call_site, TokenTree::span);
     let mut trees = Vec::new();
     for (at, param) in function.params.iter().enumerate() {
-        trees.extend(param.attributes.iter().cloned());
+        trees.extend(match rebind {
+            Rebind::Nothing => param.attributes.clone(),
+            Rebind::All => param.configuration(),
+        });
         match (&param.pattern, rebind) {
             (Pattern::Name(name), Rebind::All) => trees.push(name.clone().into()),
             (Pattern::Other, Rebind::All) => trees.push(argument(at).into()),
@@ -558,11 +466,10 @@ fn rebindings(function: &Function, captured: bool) -> TokenStream {
     let site = Span::mixed_site();
     let mut tokens = TokenStream::new();
     for (at, param) in function.params.iter().enumerate() {
+        let attributes = &param.attributes;
         match &param.pattern {
             // `self` cannot be bound; named, it moves as a whole.
-            Pattern::Receiver(receiver) if captured => {
-                tokens.extend(quote_spanned!(site=> let _ = &#receiver;))
-            }
+            Pattern::Receiver(receiver) if captured => tokens.extend(quote_spanned!(site=> let _ = &#receiver;)),
             Pattern::Receiver(_) | Pattern::Variadic => {}
             Pattern::Name(name) => {
                 let mutable = param.is_mut().then(|| param.mutable());
@@ -575,17 +482,18 @@ fn rebindings(function: &Function, captured: bool) -> TokenStream {
                         clippy::shadow_unrelated,
                         clippy::used_underscore_binding
                     )]
+                    #(#attributes)*
                     let #mutable #name = #name;
                 });
             }
             Pattern::Other => {
                 let argument = argument(at);
-                tokens.extend(quote_spanned!(site=> let #argument = #argument;));
-                if !matches!(param.pattern_trees.as_slice(), [TokenTree::Ident(word)] if word == "_")
-                {
+                let configuration = param.configuration();
+                tokens.extend(quote_spanned!(site=> #(#configuration)* let #argument = #argument;));
+                if !matches!(param.pattern_trees.as_slice(), [TokenTree::Ident(word)] if word == "_") {
                     let pattern = &param.pattern_trees;
                     let pattern = regroup(pattern.clone());
-                    tokens.extend(quote_spanned!(site=> let #pattern = #argument;));
+                    tokens.extend(quote_spanned!(site=> #(#attributes)* let #pattern = #argument;));
                 }
             }
         }
@@ -594,6 +502,11 @@ fn rebindings(function: &Function, captured: bool) -> TokenStream {
 }
 
 impl Param {
+    /// The attributes that say whether it is there. Where its pattern moves into the body the others, lints, move along.
+    fn configuration(&self) -> Vec<TokenTree> {
+        configuration(&self.attributes)
+    }
+
     /// The user's `mut`.
     fn mutable(&self) -> TokenTree {
         let first = match self.pattern_trees.as_slice() {
@@ -602,6 +515,17 @@ impl Param {
         };
         first.unwrap_or_else(|| Ident::new("mut", Span::mixed_site()).into())
     }
+}
+
+/// `#[cfg(…)]` and `#[cfg_attr(…)]` among attributes.
+pub(crate) fn configuration(attributes: &[TokenTree]) -> Vec<TokenTree> {
+    let is_cfg = |pair: &&[TokenTree]| {
+        crate::tokens::group_of(pair.get(1), Delimiter::Bracket).is_some_and(|group| {
+            let first = group.stream().into_iter().next();
+            crate::tokens::is_word(first.as_ref(), "cfg") || crate::tokens::is_word(first.as_ref(), "cfg_attr")
+        })
+    };
+    attributes.chunks(2).filter(is_cfg).flatten().cloned().collect()
 }
 
 fn replace(trees: &mut [TokenTree], at: usize, tree: TokenTree) {

@@ -1,0 +1,7 @@
+use candle_profiler::*;
+#[measured]
+async fn g() -> String {
+    ""
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+use candle_profiler::*;
+#[measured]
+async fn k() {
+    5u8
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use candle_profiler::*;
+#[measured]
+fn o(s: String) -> String {
+    drop(s);
+    s
+}
+
+fn main() {}

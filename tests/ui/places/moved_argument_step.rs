@@ -1,0 +1,8 @@
+use candle_profiler::*;
+#[profile_step(forward)]
+fn o(s: String) -> String {
+    drop(s);
+    s
+}
+
+fn main() {}

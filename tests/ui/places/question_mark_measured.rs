@@ -1,0 +1,8 @@
+use candle_profiler::*;
+#[measured]
+fn q(s: &str) -> Result<u32, String> {
+    let n: u32 = s.parse()?;
+    Ok(n)
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+use candle_profiler::*;
+#[measured]
+fn l() -> impl std::fmt::Display {
+    ("",)
+}
+
+fn main() {}

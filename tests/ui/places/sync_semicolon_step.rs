@@ -1,0 +1,7 @@
+use candle_profiler::*;
+#[profile_step(forward)]
+fn i() -> i32 {
+    1;
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+use candle_profiler::*;
+#[measured]
+fn f() -> String {
+    ""
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use candle_profiler::*;
+
+#[measured = "x"]
+pub fn f() {}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use candle_profiler::*;
+
+#[measured(name = "a {#}")]
+pub fn f() {}
+
+fn main() {}

@@ -1,0 +1,7 @@
+use candle_profiler::*;
+
+#[measured]
+#[measured(infer)]
+pub fn f() {}
+
+fn main() {}

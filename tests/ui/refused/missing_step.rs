@@ -1,0 +1,6 @@
+use candle_profiler::*;
+
+#[profile_step]
+pub fn f() {}
+
+fn main() {}

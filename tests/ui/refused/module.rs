@@ -1,0 +1,11 @@
+use candle_profiler::*;
+
+#[record_stats]
+mod inner {
+    pub fn f() {}
+}
+pub fn g() {
+    inner::f();
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use candle_profiler::*;
+
+#[record_stats("nothing")]
+pub fn f() -> ! {
+    loop {}
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use candle_profiler::*;
+
+#[record_stats("x")]
+pub fn f() -> String {
+    String::new()
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use candle_profiler::*;
+
+#[record_stats("nothing")]
+pub fn f() {}
+
+fn main() {}

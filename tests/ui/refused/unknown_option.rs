@@ -1,0 +1,6 @@
+use candle_profiler::*;
+
+#[measured(nmae = "x")]
+pub fn f() {}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use candle_profiler::*;
+
+#[record_stats("x", nonfinite = true)]
+pub fn f() -> candle_core::Tensor {
+    unimplemented!()
+}
+
+fn main() {}

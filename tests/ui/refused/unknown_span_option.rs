@@ -1,0 +1,6 @@
+use candle_profiler::*;
+
+#[profile_step(forward, label = "x")]
+pub fn f() {}
+
+fn main() {}
