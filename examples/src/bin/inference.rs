@@ -39,7 +39,7 @@ impl Classifier {
     }
 
     /// The logits, of shape (n, 10), of n digits.
-    #[measured(infer, items = digits.len())]
+    #[measured(infer, device = digits.images.device(), items = digits.len())]
     #[record_stats("logits")]
     fn infer(&self, digits: &Digits) -> CandleResult<Tensor> {
         let features = self.features(&digits.images)?;
