@@ -141,7 +141,11 @@ fn site(location: &'static Location<'static>) -> RecordSite {
     RecordSite::new(Name::Text("unnamed"), location.file(), location.line())
 }
 
-/// `loss.backward()` in a backward span.
+/// Where the evidence of a span that has just ended belongs.
+#[cfg(feature = "candle")]
+const AFTER: Ended = Ended::last();
+
+/// `loss.backward()` in a backward span, with the state and norm of each variable's gradient: see [`crate::name_vars`].
 ///
 /// # Errors
 /// What candle gives.
@@ -150,10 +154,17 @@ fn site(location: &'static Location<'static>) -> RecordSite {
 pub fn backward(
     loss: &candle_core::Tensor,
 ) -> candle_core::Result<candle_core::backprop::GradStore> {
-    let span = step_span("backward", ExecutionStep::Backward);
-    let grads = loss.backward();
-    drop(span);
-    grads
+    let grads = {
+        let _span = step_span("backward", ExecutionStep::Backward);
+        loss.backward()?
+    };
+    if !cfg!(feature = "off")
+        && recorder().is_some()
+        && AFTER.wants(crate::capture::Plane::Gradients)
+    {
+        AFTER.record(|emit| crate::tensor::gradient_evidence(loss, &grads, emit));
+    }
+    Ok(grads)
 }
 
 /// `loss.backward()` in a backward span, then `optimizer.step(&grads)` in an optimizer span.

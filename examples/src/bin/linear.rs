@@ -16,7 +16,9 @@ fn train_step(x: &Tensor, y: &Tensor, weight: &Var, optimizer: &mut AdamW) -> Re
 }
 
 fn main() -> Result<()> {
-    let x = Tensor::arange(0f32, 256. * 64., &Device::Cpu)?.reshape((256, 64))?.sin()?;
+    let x = Tensor::arange(0f32, 256. * 64., &Device::Cpu)?
+        .reshape((256, 64))?
+        .sin()?;
     let weight = Var::from_tensor(&Tensor::full(0.1f32, (64, 16), &Device::Cpu)?)?;
     let y = x.narrow(1, 0, 16)?;
     let mut optimizer = AdamW::new(vec![weight.clone()], ParamsAdamW::default())?;

@@ -82,7 +82,10 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
         Arc::clone(&session),
         file,
         &meta,
-        state.settings.planes.contains(Plane::Spans),
+        record::Limits {
+            records_spans: state.settings.planes.contains(Plane::Spans),
+            budget: state.settings.budget,
+        },
         digest,
         ending,
     );

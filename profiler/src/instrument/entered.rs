@@ -33,6 +33,11 @@ impl Shared {
                 event.extra = None;
                 TraceEvent::Tensor(*event)
             }
+            Evidence::Gradient(event) => {
+                let _ = self.record_gradient(event.root, event.key, event.state, event.norm);
+                return;
+            }
+            Evidence::Note(problem) => return crate::say::once(&problem),
         };
         if let Ok(mut state) = self.state() {
             // A failed write makes the session fail, and is told by `finish`.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::detached::SpanCell;
 use super::site::SpanSource;
-use crate::trace::{TensorEvent, TensorStatsEvent};
+use crate::trace::{GradientEvent, TensorEvent, TensorStatsEvent};
 
 /// A rare record of a thread's stream.
 pub(crate) enum Cold {
@@ -77,4 +77,29 @@ pub(crate) enum Evidence {
         value: f64,
     },
     Tensor(Box<TensorEvent>),
+    Gradient(Box<GradientEvent>),
+    /// A problem that only the summary tells.
+    Note(String),
+}
+
+impl Evidence {
+    /// More bytes than its line can have.
+    pub(crate) fn most_bytes(&self) -> usize {
+        let shape = match self {
+            Self::Statistics { event, .. } => 2 * event.shape.len(),
+            Self::Tensor(event) => event.shape.len(),
+            _ => 0,
+        };
+        1024 + 24 * shape + 6 * self.label().len()
+    }
+
+    /// What it is of.
+    pub(crate) fn label(&self) -> &str {
+        match self {
+            Self::Statistics { event, .. } | Self::Scalar { event, .. } => &event.label,
+            Self::Tensor(event) => event.label.as_deref().unwrap_or("tensor"),
+            Self::Gradient(event) => &event.key,
+            Self::Note(_) => "",
+        }
+    }
 }

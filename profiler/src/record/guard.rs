@@ -99,6 +99,11 @@ impl Ended {
         Self(Place::Here)
     }
 
+    /// The span that ended last on this level.
+    pub(crate) const fn last() -> Self {
+        Self(Place::LastEnded)
+    }
+
     /// Closes the capture that the call opened, if it did. `failure` says why the call failed, and is asked only then.
     #[inline(always)]
     pub fn finish(self, failure: impl FnOnce() -> Option<String>) {

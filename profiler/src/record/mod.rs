@@ -1,5 +1,6 @@
 //! The hot side: clock, call sites, the recorder of a thread, guards, detached spans and futures; and the writer.
 
+mod budget;
 mod cold;
 mod detached;
 mod future;
@@ -21,6 +22,7 @@ pub(crate) use guard::{Place, observe};
 pub use handle::{Entered, Handle, current};
 pub(crate) use output::{Closing, Ending, Output};
 pub(crate) use recorder::{Recorder, current as recorder};
+pub(crate) use replay::Limits;
 pub(crate) use session::{End, Finished, Session};
 pub(crate) use site::SpanSource;
 pub use site::{CallSite, MeasureSite, Name, RecordSite};

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::replay::{Reading, Replay};
+use super::replay::{Limits, Reading, Replay};
 use super::session::{End, Finished, Session, Ticket};
 use super::writer;
 use crate::trace::TraceRunMeta;
@@ -42,11 +42,11 @@ impl Output {
         session: Arc<Session>,
         file: File,
         meta: &TraceRunMeta,
-        records_spans: bool,
+        limits: Limits,
         digest: Digest,
         ending: Ending,
     ) -> Self {
-        let replay = Replay::new(session.origin, meta, records_spans, digest);
+        let replay = Replay::new(session.origin, meta, limits, digest);
         Self {
             session,
             file,
@@ -97,7 +97,7 @@ impl Output {
     }
 
     fn write(&mut self) {
-        write_buffer(&mut self.file, &mut self.broken, self.replay.lines());
+        write_lines(&mut self.file, &mut self.broken, &mut self.replay);
     }
 
     /// Ends the trace at the reading `at`.
@@ -127,19 +127,19 @@ impl Output {
 
 fn write_batch(file: &mut File, broken: &mut Option<String>, replay: &mut Replay) {
     if replay.lines().len() >= BATCH {
-        write_buffer(file, broken, replay.lines());
+        write_lines(file, broken, replay);
     }
 }
 
 /// Writes and empties the buffer. After the first error lines are dropped: a gap would make the trace a lie.
-fn write_buffer(file: &mut File, broken: &mut Option<String>, lines: &mut Vec<u8>) {
-    if !lines.is_empty() && broken.is_none() {
-        match file.write_all(lines) {
+fn write_lines(file: &mut File, broken: &mut Option<String>, replay: &mut Replay) {
+    if !replay.lines().is_empty() && broken.is_none() {
+        match file.write_all(replay.lines()) {
             Ok(()) => writer::count_progress(),
             Err(error) => *broken = Some(error.to_string()),
         }
     }
-    lines.clear();
+    replay.clear_lines();
 }
 
 impl Ticket {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::budget::Budget;
 use super::cold::{Cold, DetachedEnd, Evidence, MeasuredStart, Owner};
 use super::detached::SpanCell;
 use super::session::{End, Thread, Ticket};
@@ -13,22 +14,39 @@ use super::stream::{Word, clock};
 use crate::phase::ExecutionStep;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{
-    RunOutcome, SpanKind, TensorStatsEvent, TerminalEvent, TraceEvent, TraceRunMeta,
+    GradientEvent, GradientState, RunOutcome, SpanKind, TensorStatsEvent, TerminalEvent,
+    TraceEvent, TraceRunMeta,
 };
-use crate::view::summary::{ClosedSpan, Digest, HowClosed, SiteId, SpanSite, Statistics, StepTag};
+use crate::view::summary::{
+    self, ClosedSpan, Digest, Gradient, HowClosed, SiteId, SpanSite, Statistics, StepTag,
+};
 
 /// The root span's number.
 const ROOT: u64 = 1;
 
+/// The most bytes of a span's two lines without its own texts.
+const LINE: usize = 1024;
+
 /// Records read before the buffer is looked at again.
 const STRIDE: usize = 1024;
+
+/// What a capture may hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Whether spans besides the root and the measured one are recorded.
+    pub(crate) records_spans: bool,
+    /// The most bytes of the trace.
+    pub(crate) budget: u64,
+}
 
 /// The lines of one capture, and what is known of it so far.
 pub(super) struct Replay {
     origin: u64,
     records_spans: bool,
+    budget: Budget,
     lines: Vec<u8>,
     last_id: u64,
+    gradients: u64,
     sites: HashMap<usize, Site>,
     named_threads: HashSet<u64>,
     open_detached: BTreeMap<u64, Arc<SpanCell>>,
@@ -273,12 +291,13 @@ impl Reading {
                 let name = cell.map_or(SpanName::Root, |cell| SpanName::of_cell(&cell));
                 self.enter(id, name, now, What::Entered);
             }
-            Cold::OpenDetached(cell) if cell.measured.is_none() && !replay.records_spans => {
+            Cold::OpenDetached(cell) if !replay.admits_detached(&cell) => {
                 let parent = cell.parent.as_ref().and_then(|parent| parent.id());
                 cell.set_id(parent.unwrap_or(ROOT));
                 replay.inner += 1;
             }
             Cold::OpenDetached(cell) => {
+                replay.budget.opened();
                 let id = replay.next_id();
                 cell.set_id(id);
                 replay.inner += u64::from(cell.measured.is_none());
@@ -328,6 +347,11 @@ impl Reading {
         self.panic_at.is_none_or(|at| opened <= at)
     }
 
+    fn innermost_name(&self) -> SpanName {
+        let frame = self.stack.last();
+        frame.map_or(SpanName::Root, |frame| frame.name.clone())
+    }
+
     fn in_step(&self) -> bool {
         self.stack.last().is_some_and(|frame| frame.in_step)
     }
@@ -354,11 +378,9 @@ impl Reading {
         measured: Option<MeasuredStart>,
     ) {
         let parent = self.stack.last().map_or(ROOT, |frame| frame.id);
-        if measured.is_none() && !replay.records_spans {
+        if measured.is_none() && !replay.admits(source) {
             replay.inner += 1;
-            let name = self.stack.last().map(|frame| frame.name.clone());
-            let name = name.unwrap_or(SpanName::Root);
-            return self.enter(parent, name, now, What::Unrecorded);
+            return self.enter(parent, self.innermost_name(), now, What::Unrecorded);
         }
         self.opened += 1;
         let id = replay.next_id();
@@ -370,6 +392,7 @@ impl Reading {
             measured,
             self.ticket.thread.as_ref(),
         );
+        replay.budget.opened();
         if measured.is_none() {
             replay.inner += 1;
         }
@@ -428,6 +451,7 @@ impl Reading {
             What::Entered => return,
             What::Unrecorded => return self.overhead(replay, overhead),
         };
+        replay.budget.closed();
         let duration = now.saturating_sub(frame.start_ns);
         EndLine {
             id: frame.id,
@@ -491,17 +515,14 @@ impl Reading {
 }
 
 impl Replay {
-    pub(super) fn new(
-        origin: u64,
-        meta: &TraceRunMeta,
-        records_spans: bool,
-        digest: Digest,
-    ) -> Self {
+    pub(super) fn new(origin: u64, meta: &TraceRunMeta, limits: Limits, digest: Digest) -> Self {
         let mut replay = Self {
             origin,
-            records_spans,
+            records_spans: limits.records_spans,
+            budget: Budget::new(limits.budget),
             lines: Vec::new(),
             last_id: ROOT,
+            gradients: 0,
             sites: HashMap::new(),
             named_threads: HashSet::new(),
             open_detached: BTreeMap::new(),
@@ -529,8 +550,31 @@ impl Replay {
         replay
     }
 
-    pub(super) fn lines(&mut self) -> &mut Vec<u8> {
-        &mut self.lines
+    /// The lines that are not written yet.
+    pub(super) fn lines(&self) -> &[u8] {
+        &self.lines
+    }
+
+    /// They are written now.
+    pub(super) fn clear_lines(&mut self) {
+        self.budget.written(self.lines.len());
+        self.lines.clear();
+    }
+
+    /// Whether a span of this source is recorded; counts it where it only finds no room.
+    fn admits(&mut self, source: &SpanSource) -> bool {
+        if !self.records_spans {
+            return false;
+        }
+        let own_text = match source {
+            SpanSource::Site(_) => 0,
+            SpanSource::Named(_, name) | SpanSource::Free { name, .. } => 6 * name.len(),
+        };
+        let fits = self.budget.fits(self.lines.len(), LINE + own_text);
+        if !fits {
+            self.budget.drop(&source.name());
+        }
+        fits
     }
 
     pub(super) fn inner(&self) -> u64 {
@@ -544,6 +588,11 @@ impl Replay {
     /// Each reading is converted by itself by one function that never falls, so what was in order stays so.
     fn ns(&self, ticks: u64) -> u64 {
         clock().delta_as_nanos(self.origin, ticks.max(self.origin))
+    }
+
+    fn admits_detached(&mut self, cell: &SpanCell) -> bool {
+        let source = cell.source.as_ref();
+        cell.measured.is_some() || source.is_none_or(|source| self.admits(source))
     }
 
     fn next_id(&mut self) -> u64 {
@@ -632,6 +681,7 @@ impl Replay {
             return false;
         };
         let parent = end.parent.as_ref().and_then(|parent| parent.id());
+        self.budget.closed();
         let flags = HowClosed {
             cut: end.cut,
             cancelled: end.cancelled,
@@ -692,6 +742,9 @@ impl Replay {
 
     fn evidence(&mut self, id: u64, span: SpanName, evidence: Evidence) {
         self.inner += 1;
+        if !self.budget.fits(self.lines.len(), evidence.most_bytes()) {
+            return self.budget.drop(evidence.label());
+        }
         let span_id = format!("s{id}");
         match evidence {
             Evidence::Statistics { mut event, alarm } => {
@@ -714,6 +767,13 @@ impl Replay {
                 event.span_id = span_id;
                 self.line(&TraceEvent::Tensor(*event));
             }
+            Evidence::Gradient(mut event) => {
+                self.gradients += 1;
+                event.event_id = format!("gradient-{}", self.gradients);
+                self.digest.gradient(&gradient_of(&event));
+                self.line(&TraceEvent::Gradient(*event));
+            }
+            Evidence::Note(problem) => self.digest.note(problem),
         }
     }
 
@@ -751,6 +811,11 @@ impl Replay {
         };
         let extra = terminal.extra.get_or_insert_default();
         extra.late = (self.late > 0).then_some(self.late);
+        let dropped = self.budget.dropped();
+        for (site, count) in dropped {
+            self.digest.dropped(site, *count);
+        }
+        extra.dropped = (!dropped.is_empty()).then(|| dropped.clone());
         extra.waited_ns = (self.waited > 0).then_some(self.waited);
         self.digest.late(self.late);
         self.digest.waited(self.waited);
@@ -774,6 +839,24 @@ fn row_of<'a>(name: &'a str, source: &SpanSource, measured: bool) -> SpanSite<'a
             ExecutionStep::Optimizer => StepTag::Optimizer,
         }),
         measured,
+    }
+}
+
+fn gradient_of(event: &GradientEvent) -> Gradient<'_> {
+    Gradient {
+        root: &event.root,
+        key: &event.key,
+        state: match event.state {
+            GradientState::Present => summary::GradientState::Present,
+            GradientState::Missing => summary::GradientState::Missing,
+            GradientState::Zero => summary::GradientState::Zero,
+            GradientState::NonFinite => summary::GradientState::NonFinite,
+        },
+        norm: event.norm,
+        reason: event
+            .extra
+            .as_deref()
+            .and_then(|extra| extra.reason.as_deref()),
     }
 }
 

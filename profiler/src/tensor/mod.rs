@@ -1,8 +1,12 @@
 //! What candle's tensors tell about themselves.
 
+mod gradients;
 pub mod stats;
 
 use candle_core::{Tensor, Var};
+
+pub(crate) use gradients::evidence as gradient_evidence;
+pub use gradients::name_vars;
 
 use crate::instrument::candle::{device_label, dtype_label, tensor_id};
 use crate::observe::{Observe, ObserveScalar, Observer, ScalarObserver};
@@ -79,7 +83,7 @@ pub(crate) fn evidence(
             let event = Box::new(statistics_event(label, tensor, statistics));
             emit(Evidence::Statistics { event, alarm });
         }
-        Err(error) => crate::say::once(&format!("no statistics of {label}: {error}")),
+        Err(error) => emit(Evidence::Note(format!("no statistics of {label}: {error}"))),
     }
     emit(Evidence::Tensor(Box::new(tensor_event(label, tensor))));
 }

@@ -442,20 +442,16 @@ fn check_stats(stats: &TensorStatsEvent) -> Result<()> {
 }
 
 /// Sorts by the text of the id. Most ids fit into eight bytes, so comparing those as one number
-/// decides nearly everything, and the large records move once.
-fn sorted_by_id(spans: Vec<SpanRecord>) -> Vec<SpanRecord> {
-    let mut order: Vec<(u64, usize)> = spans
-        .iter()
-        .enumerate()
-        .map(|(place, span)| (leading_bytes(&span.id), place))
-        .collect();
-    let id = |place: usize| spans.get(place).map(|span| span.id.as_str());
-    order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| id(a.1).cmp(&id(b.1))));
-    let mut slots: Vec<Option<SpanRecord>> = spans.into_iter().map(Some).collect();
-    order
-        .into_iter()
-        .filter_map(|(_, place)| slots.get_mut(place).and_then(Option::take))
-        .collect()
+/// decides nearly everything, and the large records move once, within their list.
+fn sorted_by_id(mut spans: Vec<SpanRecord>) -> Vec<SpanRecord> {
+    spans.sort_by_cached_key(|span| leading_bytes(&span.id));
+    let alike = |a: &SpanRecord, b: &SpanRecord| leading_bytes(&a.id) == leading_bytes(&b.id);
+    for run in spans.chunk_by_mut(alike) {
+        if run.len() > 1 {
+            run.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        }
+    }
+    spans
 }
 
 fn leading_bytes(id: &str) -> u64 {

@@ -63,6 +63,7 @@ impl Digest {
     }
 
     /// Both at once, for who keeps no rows.
+    #[cfg(test)]
     pub(crate) fn span(&mut self, site: SpanSite<'_>, span: ClosedSpan) {
         let site = self.site(site);
         self.closed(site, span);

@@ -1,0 +1,104 @@
+//! The most bytes of one trace: what finds no room is left out whole, and counted.
+
+use std::collections::BTreeMap;
+
+/// Call sites counted by name; what comes after goes into one entry.
+const SITES: usize = 256;
+const OTHERS: &str = "(others)";
+
+/// Bytes kept for the end of each open span.
+const SPAN_END: u64 = 256;
+/// Bytes kept for the root's end and the terminal line without its counts.
+const TERMINAL: u64 = 4 * 1024;
+
+/// How much room is left.
+pub(super) struct Budget {
+    most: u64,
+    /// Bytes of lines that have left the buffer.
+    written: u64,
+    open: u64,
+    dropped: BTreeMap<String, u64>,
+    /// Bytes that the counts will take.
+    counts: u64,
+}
+
+impl Budget {
+    pub(super) fn new(most: u64) -> Self {
+        Self {
+            most,
+            written: 0,
+            open: 0,
+            dropped: BTreeMap::new(),
+            counts: 0,
+        }
+    }
+
+    /// Whether `line` bytes fit, with `buffered` bytes not yet written.
+    pub(super) fn fits(&self, buffered: usize, line: usize) -> bool {
+        let kept = self.open * SPAN_END + TERMINAL + self.counts + OTHERS.len() as u64;
+        self.written + kept + (buffered + line) as u64 <= self.most
+    }
+
+    pub(super) fn written(&mut self, bytes: usize) {
+        self.written += bytes as u64;
+    }
+
+    pub(super) fn opened(&mut self) {
+        self.open += 1;
+    }
+
+    pub(super) fn closed(&mut self) {
+        self.open = self.open.saturating_sub(1);
+    }
+
+    /// Counts a span or record that was left out.
+    pub(super) fn drop(&mut self, name: &str) {
+        let name = match self.dropped.contains_key(name) {
+            true => name,
+            // An entry takes its name, escaped, and a number. Room for it must be there.
+            false
+                if self.dropped.len() < SITES
+                    && self.fits(0, SPAN_END as usize + 6 * name.len()) =>
+            {
+                self.counts += 6 * name.len() as u64 + 32;
+                name
+            }
+            false => OTHERS,
+        };
+        *self.dropped.entry(name.to_owned()).or_default() += 1;
+    }
+
+    pub(super) fn dropped(&self) -> &BTreeMap<String, u64> {
+        &self.dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_kept_for_what_must_still_be_written() {
+        let mut budget = Budget::new(10_000);
+        assert!(budget.fits(0, 5_000));
+        assert!(!budget.fits(0, 6_000), "the terminal line needs its room");
+        budget.opened();
+        assert!(!budget.fits(0, 5_800), "so does the end of an open span");
+        budget.closed();
+        budget.written(5_000);
+        assert!(!budget.fits(0, 1_000));
+        assert!(!budget.fits(500, 500), "buffered lines count");
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_by_name_and_many_names_together() {
+        let mut budget = Budget::new(1 << 20);
+        for index in 0..SITES + 10 {
+            budget.drop(&format!("site {index}"));
+        }
+        budget.drop("site 0");
+        assert_eq!(budget.dropped()["site 0"], 2);
+        assert_eq!(budget.dropped()[OTHERS], 10);
+        assert_eq!(budget.dropped().values().sum::<u64>(), SITES as u64 + 11);
+    }
+}
