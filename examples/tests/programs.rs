@@ -1,0 +1,67 @@
+//! The programs keep what their first lines say, also with the profiler in them and switched off.
+
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, ensure};
+
+/// Runs a program with nothing of the profiler in its environment.
+fn run(program: &str, arguments: &[&str]) -> Result<Output> {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("CANDLE_PROFILE") {
+            command.env_remove(name);
+        }
+    }
+    let output = command.args(arguments).output()?;
+    ensure!(output.status.success(), "{program} failed: {output:?}");
+    Ok(output)
+}
+
+/// The number in `accuracy: NN.NN %`.
+fn accuracy(line: &str) -> Result<f64> {
+    let number = line
+        .strip_prefix("accuracy: ")
+        .and_then(|rest| rest.strip_suffix(" %"))
+        .with_context(|| format!("no accuracy: {line:?}"))?;
+    let (_, decimals) = number.split_once('.').context("no decimals")?;
+    ensure!(decimals.len() == 2, "not two decimals: {line:?}");
+    Ok(number.parse()?)
+}
+
+#[test]
+fn digits_learns_the_same_each_time_and_says_only_how_well() -> Result<()> {
+    let first = run(env!("CARGO_BIN_EXE_digits"), &[])?;
+    let text = String::from_utf8(first.stdout.clone())?;
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 1, "{text}");
+    assert!(accuracy(lines[0])? >= 95.0, "{text}");
+    // stderr is no terminal here: no bar, and the profiler is off.
+    assert_eq!(String::from_utf8_lossy(&first.stderr), "");
+
+    let second = run(env!("CARGO_BIN_EXE_digits"), &[])?;
+    assert_eq!(second.stdout, first.stdout);
+    Ok(())
+}
+
+#[test]
+fn inference_tells_most_digits_right() -> Result<()> {
+    let output = run(env!("CARGO_BIN_EXE_inference"), &[])?;
+    let text = String::from_utf8(output.stdout)?;
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(accuracy(lines[0])? >= 95.0, "{text}");
+    assert!(lines[1].starts_with("throughput: "), "{text}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    Ok(())
+}
+
+#[test]
+fn manual_writes_a_whole_trace_where_it_is_told() -> Result<()> {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("by/hand.jsonl");
+    let text = path.to_str().context("a path that is no text")?;
+    run(env!("CARGO_BIN_EXE_manual"), &[text])?;
+    let trace = candle_profiler::parse_trace(&path)?;
+    let health = candle_profiler::trace::health::analyze_health(&trace);
+    ensure!(health.structurally_valid, "{health:?}");
+    Ok(())
+}
