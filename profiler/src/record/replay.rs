@@ -226,7 +226,11 @@ impl Reading {
         let now = replay.ns(self.latest);
         match word {
             Word::Open(site) => self.open(replay, now, &SpanSource::Site(site), None),
-            Word::Close => self.close(replay, now, HowClosed::default()),
+            Word::Close => {
+                // The thread does not unwind: an earlier panic is over.
+                self.panic_at = None;
+                self.close(replay, now, HowClosed::default());
+            }
             Word::Link(_) => {}
             Word::Cold(cold) => return self.cold(replay, ticks, now, cold),
         }
