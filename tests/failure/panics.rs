@@ -119,13 +119,41 @@ fn a_payload_without_text_and_a_panic_begun_elsewhere_are_reasons_too() {
 }
 
 #[test]
-fn an_earlier_panic_is_not_a_later_ones_reason() {
+fn a_panic_that_goes_on_after_it_was_caught_keeps_its_reason() {
     let trace = caught(|| {
-        let _measured = candle_profiler::measure("twice");
+        let _measured = candle_profiler::measure("caught for a moment");
+        let payload = catch_unwind(|| panic!("the first")).unwrap_err();
+        resume_unwind(payload);
+    });
+    let reason = trace.reason().expect("a reason");
+    assert!(reason.ends_with(": the first"), "{reason}");
+}
+
+#[test]
+fn a_panic_of_an_earlier_call_is_not_a_later_ones_reason() {
+    let ((), trace) = capture(|| {
+        let _measured = candle_profiler::measure("sound");
         let _ = catch_unwind(|| panic!("the first"));
+    });
+    assert_eq!(trace.reason(), None);
+    let trace = caught(|| {
+        let _measured = candle_profiler::measure("resumed later");
         resume_unwind(Box::new(()));
     });
     assert_eq!(trace.reason(), Some("panicked"));
+}
+
+#[test]
+fn a_panic_without_a_message_marks_its_spans_after_an_earlier_one_was_caught() {
+    let trace = caught(|| {
+        let _measured = candle_profiler::measure("two panics");
+        let _ = catch_unwind(|| forward(true));
+        forward(false);
+        let _held = span("held to the end");
+        resume_unwind(Box::new(()));
+    });
+    assert!(trace.span("held to the end").is("panicked"));
+    assert!(trace.measured().is("panicked"));
 }
 
 #[test]
