@@ -3,7 +3,10 @@
 use std::sync::mpsc;
 use std::thread;
 
-use candle_profiler::{Handle, current, measured, profile_span, span};
+use candle_core::{DType, Device, Tensor};
+use candle_profiler::{
+    ExecutionStep, Handle, current, measured, profile_span, record_stats, span, step_span,
+};
 use serde_json::Value;
 use tests::capturing::{captures, region};
 
@@ -41,10 +44,17 @@ fn a_span_of_another_thread_is_the_handles_child_and_says_whose_it_is() {
     let thread = &loads[0].start["thread"];
     assert!(thread.is_u64());
     assert_eq!(loads[1].start["thread"], *thread);
-    assert_eq!(loads[0].start["thread_name"], "loader");
+    let of_loader: Vec<&Value> = trace
+        .kind("span_start")
+        .into_iter()
+        .filter(|start| start["thread"] == *thread)
+        .map(|start| &start["thread_name"])
+        .collect();
+    assert_eq!(of_loader.len(), 4);
+    assert_eq!(of_loader[0], "loader");
     assert!(
-        loads[1].start["thread_name"].is_null(),
-        "the first says it for all"
+        of_loader[1..].iter().all(|name| name.is_null()),
+        "the first line says it for all"
     );
     let own = loads[2];
     assert!(own.start["thread"].is_null() && own.start["thread_name"].is_null());
@@ -56,6 +66,37 @@ fn a_span_of_another_thread_is_the_handles_child_and_says_whose_it_is() {
 fn a_thread_without_a_handle_records_nothing() {
     let ((), trace) = region(|| on_a_thread("stranger", load));
     assert_eq!(trace.tree(), "region*\n");
+}
+
+#[test]
+fn what_happens_in_a_span_of_another_thread_is_its_own() {
+    let ((), trace) = region(|| {
+        let handle = current();
+        on_a_thread("loader", || {
+            let _entered = handle.enter();
+            let _batch = step_span("batch", ExecutionStep::Forward);
+            let large = Tensor::ones((300, 300), DType::F32, &Device::Cpu).expect("a tensor");
+            record_stats("pixels", &large);
+            let inner = current();
+            on_a_thread("helper", || inner.run(load));
+            let caught = std::panic::catch_unwind(|| {
+                let _span = span("unlucky");
+                panic!("no such file");
+            });
+            assert!(caught.is_err());
+        });
+    });
+    assert_eq!(
+        trace.tree(),
+        "region*\n  batch forward\n    = pixels\n    load\n      decode\n    unlucky!panicked\n"
+    );
+    let cost = &trace.span("batch").end["overhead_ns"];
+    assert!(cost.as_u64().is_some_and(|cost| cost > 0), "{cost}");
+    let measured = &trace.measured().end["overhead_ns"];
+    assert!(
+        measured.is_null(),
+        "the other thread's cost was beside it: {measured}"
+    );
 }
 
 #[test]
