@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct Trace {
     /// The lines, in the order of the file.
     pub lines: Vec<Value>,
-    /// The spans, in the order of their numbers; the root is the first.
+    /// The spans, in the order of their starts; the root is the first.
     pub spans: Vec<Span>,
 }
 
@@ -59,7 +59,7 @@ impl Trace {
             .filter(|line| line["kind"] == "span_start")
             .map(|start| Span::of(start, &lines))
             .collect();
-        spans.sort_by_key(Span::number);
+        spans.sort_by_key(|span| (span.time.0, span.number()));
         Self { lines, spans }
     }
 
@@ -106,7 +106,7 @@ impl Trace {
         named[0]
     }
 
-    /// The spans of this name, by number.
+    /// The spans of this name, in the order of their starts.
     pub fn named(&self, name: &str) -> Vec<&Span> {
         self.spans.iter().filter(|span| span.name == name).collect()
     }

@@ -47,8 +47,12 @@ fn text(payload: &dyn Any) -> &str {
         .unwrap_or("(no text)")
 }
 
+/// What the last panic on this thread said, unless it has been asked for before.
+pub(super) fn take_last() -> Option<String> {
+    LAST.try_with(RefCell::take).ok().flatten()
+}
+
 /// Why the thread unwinds.
 pub(crate) fn panic_reason() -> String {
-    let said = LAST.try_with(RefCell::take).ok().flatten();
-    said.unwrap_or_else(|| "panicked".to_owned())
+    take_last().unwrap_or_else(|| "panicked".to_owned())
 }

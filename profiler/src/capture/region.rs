@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::counter::{self, Active, Call, Counter};
 use super::open;
-use super::panics::panic_reason;
+use super::panics::{panic_reason, take_last};
 use super::state::{self, State};
 use crate::record::{
     AsyncSpan, End, Ended, Evidence, MeasureSite, MeasuredStart, Owner, Place, Recorder, Session,
@@ -110,6 +110,8 @@ pub(crate) struct Capture {
     pub(super) call: Arc<Call>,
     /// The opening thread's recorder and the measured span's token; a future's polls have their own.
     own: Option<(&'static Recorder, u64)>,
+    /// The thread unwound already when the call began: that panic is not the call's.
+    unwinding: bool,
     #[cfg(feature = "candle")]
     sync: Option<candle_core::Device>,
 }
@@ -228,7 +230,8 @@ impl Measured {
             State_::Counted(call, _active) => call.over(),
             State_::Captured(capture, _active) => {
                 capture.end_span();
-                capture.finish(std::thread::panicking().then(panic_reason));
+                let failure = capture.panic();
+                capture.finish(failure);
             }
             State_::Inside(_) | State_::Off | State_::Done => {}
         }
@@ -351,11 +354,14 @@ fn select(
         picked,
         details: &told,
     };
+    // What an earlier panic said is not this call's reason.
+    drop(take_last());
     let session = open::open(state, wanted)?;
     Some(Box::new(Capture {
         session,
         call: Arc::clone(call),
         own: None,
+        unwinding: std::thread::panicking(),
         #[cfg(feature = "candle")]
         sync: open::sync_device(state, told.sync),
     }))
@@ -398,6 +404,17 @@ impl Capture {
         }
     }
 
+    /// Why the call is left by a panic, if it is.
+    fn panic(&self) -> Option<String> {
+        if !std::thread::panicking() {
+            None
+        } else if self.unwinding {
+            take_last()
+        } else {
+            Some(panic_reason())
+        }
+    }
+
     /// Ends the capture: failed, where there is a reason.
     pub(crate) fn finish(&self, failure: Option<String>) {
         let end = match failure {
@@ -427,12 +444,7 @@ impl Drop for Capture {
     /// The evidence of a call was recorded, or its recording was cut short: the capture ends either way.
     fn drop(&mut self) {
         if !self.session.has_ended() {
-            let end = if std::thread::panicking() {
-                End::Failed(panic_reason())
-            } else {
-                End::Complete
-            };
-            self.close(end);
+            self.close(self.panic().map_or(End::Complete, End::Failed));
         }
     }
 }

@@ -19,8 +19,8 @@ pub(crate) enum Cold {
     Given { below: u64, cell: Arc<SpanCell> },
     /// What follows happens inside `cell`'s span (`None`: the root), which this thread's stack does not hold.
     Enter { cell: Option<Arc<SpanCell>> },
-    /// A detached span begins; its parent is decided when it ends.
-    OpenDetached(Arc<SpanCell>),
+    /// A detached span begins; its parent is decided when it ends. `on_stack`: it is a level of this thread's stack.
+    OpenDetached { cell: Arc<SpanCell>, on_stack: bool },
     /// A detached span ended.
     CloseDetached(DetachedEnd),
     /// A panic began on this thread. Spans that open from here on did not cause it.

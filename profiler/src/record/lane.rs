@@ -283,7 +283,11 @@ impl Recorder {
                     .mark_at(depth - 1)
                     .and_then(|index| lane.marks[index].cell.clone());
                 let cell = SpanCell::begin(parent, source, None);
-                self.push_cold(lane, cell.start, Cold::OpenDetached(Arc::clone(&cell)));
+                let opened = Cold::OpenDetached {
+                    cell: Arc::clone(&cell),
+                    on_stack: true,
+                };
+                self.push_cold(lane, cell.start, opened);
                 let index = lane.ensure_mark(current, depth);
                 lane.marks[index].role = Role::Detached;
                 lane.marks[index].cell = Some(cell);
@@ -506,7 +510,11 @@ impl Recorder {
     pub(crate) fn open_detached(&self, cell: &Arc<SpanCell>) {
         let mut lane = self.lane();
         let lane = &mut *lane;
-        self.push_cold(lane, cell.start, Cold::OpenDetached(Arc::clone(cell)));
+        let opened = Cold::OpenDetached {
+            cell: Arc::clone(cell),
+            on_stack: false,
+        };
+        self.push_cold(lane, cell.start, opened);
         self.settle(lane, token::depth(self.now_token()));
     }
 

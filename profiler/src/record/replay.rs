@@ -49,13 +49,21 @@ pub(super) struct Replay {
     gradients: u64,
     sites: HashMap<usize, Site>,
     named_threads: HashSet<u64>,
-    open_detached: BTreeMap<u64, Arc<SpanCell>>,
+    open_detached: BTreeMap<u64, OpenDetached>,
     digest: Digest,
     /// Spans and records besides the root and the measured span.
     inner: u64,
     late: u64,
     waited: u64,
     root_overhead: u64,
+}
+
+/// A detached span that is open, and what has happened in it on the stacks that ran it.
+struct OpenDetached {
+    cell: Arc<SpanCell>,
+    children_ns: u64,
+    overhead_ns: u64,
+    children_overhead_ns: u64,
 }
 
 /// A call site's texts, escaped once.
@@ -115,8 +123,8 @@ enum What {
         measured: bool,
         recursive: bool,
     },
-    /// Another's span inside which it runs.
-    Entered,
+    /// A span that has its lines elsewhere: a detached one of this stack, or another's inside which it runs.
+    Elsewhere,
     /// A span that is not recorded: what happens in it is its parent's.
     Unrecorded,
 }
@@ -244,7 +252,11 @@ impl Reading {
         let now = replay.ns(self.latest);
         match word {
             Word::Open(site) => self.open(replay, now, &SpanSource::Site(site), None),
-            Word::Close => self.close(replay, now, HowClosed::default()),
+            Word::Close => {
+                // The thread does not unwind: an earlier panic is over.
+                self.panic_at = None;
+                self.close(replay, now, HowClosed::default());
+            }
             Word::Link(_) => {}
             Word::Cold(cold) => return self.cold(replay, ticks, now, cold),
         }
@@ -289,22 +301,22 @@ impl Reading {
             Cold::Enter { cell } => {
                 let id = cell.as_ref().and_then(|cell| cell.id()).unwrap_or(ROOT);
                 let name = cell.map_or(SpanName::Root, |cell| SpanName::of_cell(&cell));
-                self.enter(id, name, now, What::Entered);
+                self.enter(id, name, now, What::Elsewhere);
             }
-            Cold::OpenDetached(cell) if !replay.admits_detached(&cell) => {
-                let parent = cell.parent.as_ref().and_then(|parent| parent.id());
-                cell.set_id(parent.unwrap_or(ROOT));
-                replay.inner += 1;
+            Cold::OpenDetached { cell, on_stack } => {
+                let id = replay.open_detached(&cell);
+                if on_stack {
+                    self.enter(id, SpanName::of_cell(&cell), now, What::Elsewhere);
+                    self.in_step_of(&cell);
+                }
             }
-            Cold::OpenDetached(cell) => {
-                replay.budget.opened();
-                let id = replay.next_id();
-                cell.set_id(id);
-                replay.inner += u64::from(cell.measured.is_none());
-                replay.open_detached.insert(id, cell);
-            }
-            Cold::CloseDetached(end) => {
+            Cold::CloseDetached(mut end) => {
                 let id = end.cell.id().unwrap_or(ROOT);
+                if end.polled.is_none() {
+                    // A level of this stack, whose records all came before.
+                    end.panicked &= self.panic_passed();
+                    self.close(replay, now, HowClosed::default());
+                }
                 if replay.close_detached(&end, self.ticket.thread.as_ref()) {
                     *self.last_ended_mut() = (id, SpanName::of_cell(&end.cell));
                 }
@@ -435,6 +447,32 @@ impl Reading {
         });
     }
 
+    /// A step may be around what happens in a detached span.
+    fn in_step_of(&mut self, cell: &SpanCell) {
+        let is_step = cell
+            .source
+            .as_ref()
+            .is_some_and(|source| source.step().is_some());
+        if let Some(frame) = self.stack.last_mut() {
+            frame.in_step |= is_step;
+        }
+    }
+
+    /// What happened inside a detached span is told when that ends. What happened here inside a span of another stack
+    /// was beside that stack's own time and is not told of it.
+    fn close_elsewhere(&mut self, replay: &mut Replay, frame: &Frame) {
+        let Some(span) = replay.open_detached.get_mut(&frame.id) else {
+            return;
+        };
+        span.children_ns += frame.children_ns;
+        span.overhead_ns += frame.overhead_ns;
+        span.children_overhead_ns += frame.children_overhead_ns;
+        let outermost = span.cell.parent.is_none();
+        if outermost || !self.stack.is_empty() {
+            self.overhead(replay, frame.overhead_ns);
+        }
+    }
+
     /// Ends the innermost level.
     fn close(&mut self, replay: &mut Replay, now: u64, flags: HowClosed) {
         let Some(frame) = self.stack.pop() else {
@@ -447,8 +485,7 @@ impl Reading {
                 measured,
                 recursive,
             } => (row, measured, recursive),
-            // What the profiler took inside an entered span is that span's, which another stream ends.
-            What::Entered => return,
+            What::Elsewhere => return self.close_elsewhere(replay, &frame),
             What::Unrecorded => return self.overhead(replay, overhead),
         };
         replay.budget.closed();
@@ -674,10 +711,10 @@ impl Replay {
         };
         // A span that is not recorded has its parent's number, and the parent stays open.
         let open = self.open_detached.get(&id);
-        if !open.is_some_and(|open| Arc::ptr_eq(open, &end.cell)) {
+        if !open.is_some_and(|open| Arc::ptr_eq(&open.cell, &end.cell)) {
             return false;
         }
-        let Some(cell) = self.open_detached.remove(&id) else {
+        let Some(span) = self.open_detached.remove(&id) else {
             return false;
         };
         let parent = end.parent.as_ref().and_then(|parent| parent.id());
@@ -689,8 +726,30 @@ impl Replay {
             open_at_end: false,
         };
         let polled = end.polled.map(|(busy, polls)| (self.span_of(busy), polls));
-        self.detached_lines(id, &cell, parent, end.end, flags, polled, thread);
+        self.detached_lines(id, &span, parent, end.end, flags, polled, thread);
         true
+    }
+
+    /// Numbers a detached span; one that is not recorded has its parent's number.
+    fn open_detached(&mut self, cell: &Arc<SpanCell>) -> u64 {
+        let id = if !self.admits_detached(cell) {
+            let parent = cell.parent.as_ref().and_then(|parent| parent.id());
+            parent.unwrap_or(ROOT)
+        } else {
+            let id = self.next_id();
+            let span = OpenDetached {
+                cell: Arc::clone(cell),
+                children_ns: 0,
+                overhead_ns: 0,
+                children_overhead_ns: 0,
+            };
+            self.open_detached.insert(id, span);
+            self.budget.opened();
+            id
+        };
+        cell.set_id(id);
+        self.inner += u64::from(cell.measured.is_none());
+        id
     }
 
     /// A length of ticks in nanoseconds.
@@ -705,13 +764,14 @@ impl Replay {
     fn detached_lines(
         &mut self,
         id: u64,
-        cell: &SpanCell,
+        span: &OpenDetached,
         parent: Option<u64>,
         end: u64,
         flags: HowClosed,
         polled: Option<(u64, u64)>,
         thread: Option<&Thread>,
     ) {
+        let cell = &*span.cell;
         let Some(source) = &cell.source else {
             return;
         };
@@ -724,7 +784,7 @@ impl Replay {
             duration_ns,
             busy_ns: polled.map(|(busy, _)| busy.min(duration_ns)),
             polls: polled.map(|(_, polls)| polls),
-            overhead_ns: None,
+            overhead_ns: (span.overhead_ns > 0).then_some(span.overhead_ns),
             cut: flags.cut,
             cancelled: flags.cancelled,
             panicked: flags.panicked,
@@ -733,6 +793,9 @@ impl Replay {
         .write(&mut self.lines);
         let closed = ClosedSpan {
             duration_ns,
+            child_ns: span.children_ns,
+            overhead_ns: span.overhead_ns,
+            child_overhead_ns: span.children_overhead_ns,
             measured: cell.measured.is_some(),
             how: flags,
             ..ClosedSpan::default()
@@ -779,7 +842,8 @@ impl Replay {
 
     /// Writes what ends a trace: the spans of other threads and futures, the root, the terminal line.
     pub(super) fn end(&mut self, at: u64, end: &End) {
-        while let Some((id, cell)) = self.open_detached.pop_first() {
+        while let Some((id, span)) = self.open_detached.pop_first() {
+            let cell = &span.cell;
             let parent = cell
                 .parent
                 .as_ref()
@@ -789,7 +853,7 @@ impl Replay {
                 open_at_end: true,
                 ..HowClosed::default()
             };
-            self.detached_lines(id, &cell, parent, at.max(cell.start), flags, None, None);
+            self.detached_lines(id, &span, parent, at.max(cell.start), flags, None, None);
         }
         let now = self.ns(at);
         EndLine {

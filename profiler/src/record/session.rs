@@ -176,6 +176,10 @@ impl Session {
         recorder.lend(Sink::Stream(Arc::clone(self), Arc::clone(&ticket)));
         self.lanes().arrivals.push(ticket);
         recorder.make_current();
+        if std::thread::panicking() {
+            // That panic went through none of the spans that are to come.
+            recorder.panic_begins();
+        }
         recorder
     }
 

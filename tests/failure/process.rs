@@ -1,0 +1,174 @@
+//! The end of the process in the middle of a measured call.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+
+use tests::program::{command, files, traces};
+use tests::trace::Trace;
+
+use crate::train;
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+#[test]
+fn an_err_fails_the_trace_and_leaves_the_program_alone() {
+    let folder = folder();
+    let ran = train(folder.path(), "error 4");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_eq!(ran.stdout, "step 2: batch 2 is empty\n");
+    let trace = &traces(folder.path())[0];
+    assert_eq!(trace.reason(), Some("batch 2 is empty"));
+    assert_eq!(trace.tree(), "train::modes::failing_step*\n  load\n");
+    assert_eq!(
+        files(folder.path()).len(),
+        1,
+        "a failed call is evidence: none after it is captured"
+    );
+}
+
+#[test]
+fn a_panic_that_ends_the_program_still_leaves_a_whole_trace() {
+    let folder = folder();
+    let ran = train(folder.path(), "panic 4");
+    assert_eq!(ran.code, Some(101));
+    assert!(ran.stderr.contains("no gradient in step 2"));
+    assert!(!ran.stderr.contains("candle-profiler"), "{}", ran.stderr);
+    let trace = &traces(folder.path())[0];
+    let reason = trace.reason().expect("a reason");
+    assert!(
+        reason.starts_with("panicked at tests/src/bin/train/modes.rs:"),
+        "{reason}"
+    );
+    assert!(reason.ends_with(": no gradient in step 2"), "{reason}");
+    assert!(trace.measured().is("panicked") && trace.span("load").is("panicked"));
+}
+
+#[test]
+fn a_panic_caught_outside_fails_its_call_and_no_other() {
+    let folder = folder();
+    let ran = train(folder.path(), "panic-caught 4");
+    assert_eq!(ran.code, Some(0));
+    assert_eq!(
+        ran.stdout,
+        "step 1: ok\nstep 2: lost\nstep 3: ok\nstep 4: ok\n"
+    );
+    let traces = traces(folder.path());
+    assert_eq!(traces.len(), 1);
+    assert!(traces[0].reason().is_some());
+}
+
+#[test]
+fn an_exit_inside_the_call_closes_its_trace_as_failed() {
+    let folder = folder();
+    let ran = train(folder.path(), "exit 4");
+    assert_eq!(ran.code, Some(3));
+    assert_eq!(
+        (ran.stdout.as_str(), ran.stderr.as_str()),
+        ("step 1\nstep 2\n", "")
+    );
+    let trace = &traces(folder.path())[0];
+    assert_eq!(
+        trace.reason(),
+        Some("the process exited inside the measured region")
+    );
+    assert_eq!(
+        trace.tree(),
+        "train::modes::exiting_step*!open_at_end\n  \
+           load!open_at_end\n    \
+             train::modes::give_up forward!open_at_end\n"
+    );
+    let end = &trace.terminal()["timestamp_ns"];
+    for span in &trace.spans {
+        assert_eq!(
+            span.time.1,
+            end.as_u64().expect("a time"),
+            "all end at once"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_killed_process_recorded_is_in_its_partial() {
+    let folder = folder();
+    let variables = [("CANDLE_PROFILE", "traces")];
+    let mut child = command(
+        env!("CARGO_BIN_EXE_train"),
+        folder.path(),
+        &["hang"],
+        &variables,
+    )
+    .spawn()
+    .expect("a child");
+    let mut ready = String::new();
+    BufReader::new(child.stdout.take().expect("stdout"))
+        .read_line(&mut ready)
+        .expect("a line");
+    assert_eq!(ready, "ready\n");
+    child.kill().expect("SIGKILL");
+    child.wait().expect("its end");
+    let partial = "traces/train-modes-endless_step-step2.jsonl.partial";
+    assert_eq!(files(folder.path()), [partial]);
+    let text = fs::read_to_string(folder.path().join(partial)).expect("the file");
+    // The program waited 250 ms after its last span before it said that it was ready.
+    let whole = &text[..=text.rfind('\n').expect("a line")];
+    let trace = Trace::parse(whole);
+    let work: Vec<_> = trace
+        .spans
+        .iter()
+        .filter(|span| span.name.starts_with("work "))
+        .collect();
+    assert_eq!(work.len(), 100);
+    assert!(work.iter().all(|span| !span.end.is_null()));
+    assert!(trace.span("wait").end.is_null() && trace.measured().end.is_null());
+    assert_eq!(trace.meta()["capture_step"], 2);
+
+    let next = train(folder.path(), "empty-first 6");
+    assert!(next.only_line().contains(partial), "{}", next.stderr);
+    assert_eq!(
+        fs::read_to_string(folder.path().join(partial)).expect("the file"),
+        text
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_forked_child_writes_nothing_and_waits_for_nobody() {
+    let plain = tests::program::run(
+        env!("CARGO_BIN_EXE_train"),
+        folder().path(),
+        &["fork", "3"],
+        &[],
+    );
+    assert_eq!(plain.code, Some(0));
+    for steps in ["1..=3", "2"] {
+        let folder = folder();
+        let variables = [
+            ("CANDLE_PROFILE", "traces"),
+            ("CANDLE_PROFILE_STEPS", steps),
+            ("CANDLE_PROFILE_SUMMARY", "off"),
+        ];
+        let ran = tests::program::run(
+            env!("CARGO_BIN_EXE_train"),
+            folder.path(),
+            &["fork", "3"],
+            &variables,
+        );
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+        assert_eq!(ran.stdout, plain.stdout);
+        let traces = traces(folder.path());
+        assert_eq!(files(folder.path()).len(), traces.len());
+        assert_eq!(traces.len(), if steps == "2" { 1 } else { 3 });
+        for trace in traces {
+            assert_eq!(trace.reason(), None);
+            assert_eq!(trace.named("of the child").len(), 0);
+            assert_eq!(
+                trace.path(trace.span("Model::forward")).last(),
+                Some(&"outer")
+            );
+            assert_eq!(trace.named("Training::update").len(), 1);
+        }
+    }
+}
