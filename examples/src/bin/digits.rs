@@ -24,37 +24,27 @@ const LEARNING_RATE: f64 = 2e-3;
 
 /// A linear layer with a ReLU behind it.
 struct Layer {
-    name: &'static str,
     linear: Linear,
 }
 
 impl Layer {
-    fn new(
-        name: &'static str,
-        inputs: usize,
-        outputs: usize,
-        vb: &VarBuilder,
-    ) -> CandleResult<Self> {
+    fn new(inputs: usize, outputs: usize, vb: VarBuilder) -> CandleResult<Self> {
         Ok(Self {
-            name,
-            linear: linear(inputs, outputs, vb.pp(name))?,
+            linear: linear(inputs, outputs, vb)?,
         })
     }
 
-    // Names and labels may look into the arguments: each layer shows up under its own name.
-    #[profile_step(forward, name = "{self.name}", kind = module)]
+    // `{#}` counts the calls of one forward pass: the layers are told apart as `layer 0` and `layer 1`.
+    #[profile_step(forward, name = "layer {#}", kind = module)]
     fn forward(&self, x: &Tensor) -> CandleResult<Tensor> {
-        #[record_stats("{self.name}/sums")]
         let sums = self.linear.forward(x)?;
-        self.activate(&sums)
+        activate(&sums)
     }
+}
 
-    // Many zeros among these are units that have died.
-    #[profile_step(forward, kind = op)]
-    #[record_stats("{self.name}/hidden")]
-    fn activate(&self, sums: &Tensor) -> CandleResult<Tensor> {
-        sums.relu()
-    }
+#[profile_step(forward, kind = op)]
+fn activate(sums: &Tensor) -> CandleResult<Tensor> {
+    sums.relu()
 }
 
 /// 64 pixels in, two hidden layers, the logits of ten digits out.
@@ -67,16 +57,19 @@ struct Model {
 impl Model {
     fn new(vb: VarBuilder) -> CandleResult<Self> {
         Ok(Self {
-            first: Layer::new("first", 64, 64, &vb)?,
-            second: Layer::new("second", 64, 32, &vb)?,
+            first: Layer::new(64, 64, vb.pp("first"))?,
+            second: Layer::new(64, 32, vb.pp("second"))?,
             head: linear(32, 10, vb.pp("head"))?,
         })
     }
 
     #[profile_step(forward)]
     #[record_stats("logits")]
-    fn forward(&self, images: &Tensor) -> CandleResult<Tensor> {
+    fn forward(&self, #[record_stats(images)] images: &Tensor) -> CandleResult<Tensor> {
+        // Inside an annotated function, a parameter or a `let` may carry an attribute of its own.
+        #[record_stats(wide)]
         let wide = self.first.forward(images)?;
+        #[record_stats(narrow)]
         let narrow = self.second.forward(&wide)?;
         self.classify(&narrow)
     }
