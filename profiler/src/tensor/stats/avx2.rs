@@ -3,7 +3,6 @@
 //! Every function here is part of a kernel that `path` compiles with these features and runs only
 //! on a processor that was asked for them.
 
-use super::element::E4M3;
 use super::vector::{Isa, Vector, WIDTH, WideVector};
 use half::{bf16, f16};
 use std::arch::x86_64::*;
@@ -212,61 +211,5 @@ impl Isa for Avx2 {
     #[inline(always)]
     fn f16(elements: &[f16; WIDTH]) -> Narrow {
         avx2! { Narrow(_mm256_cvtph_ps(_mm_loadu_si128(elements.as_ptr().cast()))) }
-    }
-
-    /// By way of f16, whose exponent is biased by 8 more, so that all but NaN are 2^8 too small.
-    #[inline(always)]
-    fn e4m3(elements: &[E4M3; WIDTH]) -> Narrow {
-        avx2! {
-            let bits = _mm_cvtepu8_epi16(_mm_loadl_epi64(elements.as_ptr().cast()));
-            let magnitude = _mm_and_si128(bits, _mm_set1_epi16(0x7f));
-            let sign = _mm_slli_epi16::<8>(_mm_andnot_si128(_mm_set1_epi16(0x7f), bits));
-            let nan = _mm_cmpeq_epi16(magnitude, _mm_set1_epi16(0x7f));
-            let nan = _mm_and_si128(nan, _mm_set1_epi16(0x7fff));
-            let half = _mm_or_si128(_mm_or_si128(_mm_slli_epi16::<7>(magnitude), nan), sign);
-            Narrow(_mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(256.0)))
-        }
-    }
-
-    #[inline(always)]
-    fn u8(elements: &[u8; WIDTH]) -> Narrow {
-        avx2! {
-            let whole = _mm256_cvtepu8_epi32(_mm_loadl_epi64(elements.as_ptr().cast()));
-            Narrow(_mm256_cvtepi32_ps(whole))
-        }
-    }
-
-    #[inline(always)]
-    fn i16(elements: &[i16; WIDTH]) -> Narrow {
-        avx2! {
-            let whole = _mm256_cvtepi16_epi32(_mm_loadu_si128(elements.as_ptr().cast()));
-            Narrow(_mm256_cvtepi32_ps(whole))
-        }
-    }
-
-    #[inline(always)]
-    fn i32(elements: &[i32; WIDTH]) -> Wide {
-        let start = elements.as_ptr();
-        avx2! {
-            Wide(
-                _mm256_cvtepi32_pd(_mm_loadu_si128(start.cast())),
-                _mm256_cvtepi32_pd(_mm_loadu_si128(start.add(4).cast())),
-            )
-        }
-    }
-
-    /// The integer as the low mantissa bits of 2^52, less 2^52.
-    #[inline(always)]
-    fn u32(elements: &[u32; WIDTH]) -> Wide {
-        const BASE: f64 = (1u64 << 52) as f64;
-        let start = elements.as_ptr();
-        avx2! {
-            let base = _mm256_set1_pd(BASE);
-            let low = _mm256_cvtepu32_epi64(_mm_loadu_si128(start.cast()));
-            let high = _mm256_cvtepu32_epi64(_mm_loadu_si128(start.add(4).cast()));
-            let low = _mm256_or_pd(_mm256_castsi256_pd(low), base);
-            let high = _mm256_or_pd(_mm256_castsi256_pd(high), base);
-            Wide(_mm256_sub_pd(low, base), _mm256_sub_pd(high, base))
-        }
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! Every decoder is branch-free arithmetic on the bits, so that a loop over it becomes vector code.
 
+use super::kernel::{Chunk, Limits};
+use super::path::Path;
 use super::vector::{Isa, Vector, WIDTH};
 use half::{bf16, f16};
 use std::ops::{Add, Mul, Sub};
 
 /// The float that minima, maxima and comparisons are made in: exact for the elements that use it.
 pub(super) trait Num:
-    Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+    Native<Num = Self> + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
     /// Eight of them on an instruction set.
     type Vector<I: Isa>: Vector<Num = Self, Wide = I::Wide>;
@@ -49,8 +51,6 @@ pub(super) trait Element: Copy {
     type Num: Num;
     /// Fractions of the format exist, so overflow and underflow mean something.
     const FLOAT: bool;
-    /// Squares of the format's values can leave the range of f64.
-    const WIDE: bool = false;
     /// The smallest normal magnitude; 1 for integers, below which only zero lies.
     const MIN_NORMAL: Self::Num;
     /// 90 % of the largest finite value, rounded down; infinite for integers.
@@ -58,21 +58,36 @@ pub(super) trait Element: Copy {
 
     fn num(self) -> Self::Num;
 
-    /// Eight elements as numbers.
-    #[inline(always)]
-    fn vector<I: Isa>(elements: &[Self; WIDTH]) -> <Self::Num as Num>::Vector<I> {
-        let mut numbers = [Self::Num::ZERO; WIDTH];
-        for lane in 0..WIDTH {
-            numbers[lane] = elements[lane].num();
-        }
-        Vector::load(&numbers)
+    /// Everything about one chunk. Formats without vectors of their own are decoded first.
+    fn chunk(path: Path, elements: &[Self]) -> Chunk {
+        path.decoded(elements, |numbers| {
+            path.native(numbers, Limits::of::<Self>())
+        })
     }
 
-    /// The exact sum of at most `u32::MAX` elements, where `num` loses digits.
-    #[inline(always)]
-    fn exact_sum(_elements: &[Self]) -> Option<i128> {
-        None
+    /// Whether a chunk holds NaN or +inf, or with `both` an infinity of any sign.
+    fn any_alarm(path: Path, elements: &[Self], both: bool) -> bool {
+        path.decoded(elements, |numbers| path.native_alarm(numbers, both))
     }
+}
+
+/// An element that the kernels read as it lies in memory.
+pub(super) trait Native: Element {
+    /// Eight elements as numbers.
+    fn vector<I: Isa>(elements: &[Self; WIDTH]) -> <Self::Num as Num>::Vector<I>;
+}
+
+/// The methods of a native element.
+macro_rules! native {
+    () => {
+        fn chunk(path: Path, elements: &[Self]) -> Chunk {
+            path.native(elements, Limits::of::<Self>())
+        }
+
+        fn any_alarm(path: Path, elements: &[Self], both: bool) -> bool {
+            path.native_alarm(elements, both)
+        }
+    };
 }
 
 /// 90 % of `max` as the largest f32 that is not above it: `x > t` then holds for an f32 `x` exactly
@@ -88,7 +103,7 @@ const fn near_max(max: f64) -> f32 {
 }
 
 macro_rules! integer {
-    ($($int:ident => $num:ty),*) => {$(
+    ($($int:ty => $num:ty),*) => {$(
         impl Element for $int {
             type Num = $num;
             const FLOAT: bool = false;
@@ -97,10 +112,6 @@ macro_rules! integer {
             #[inline(always)]
             fn num(self) -> $num {
                 self.into()
-            }
-            #[inline(always)]
-            fn vector<I: Isa>(elements: &[Self; WIDTH]) -> <$num as Num>::Vector<I> {
-                I::$int(elements)
             }
         }
     )*};
@@ -118,28 +129,37 @@ impl Element for i64 {
         self as f64
     }
 
-    /// Halves are summed apart, which stays in 64 bits for the lengths allowed.
-    #[inline(always)]
-    fn exact_sum(elements: &[Self]) -> Option<i128> {
+    /// As f64 these lose digits, so their sum is made of the integers.
+    fn chunk(path: Path, elements: &[Self]) -> Chunk {
+        let limits = Limits::of::<Self>();
+        let mut chunk = path.decoded(elements, |numbers| path.native(numbers, limits));
+        // Halves are summed apart, which stays in 64 bits for the length of a chunk.
         let (mut high, mut low) = (0i64, 0u64);
         for x in elements {
             high += x >> 32;
             low += u64::from(*x as u32);
         }
-        Some((i128::from(high) << 32) + i128::from(low))
+        let exact = (i128::from(high) << 32) + i128::from(low);
+        // Both parts are exact: a chunk's sum has fewer than twice 53 bits.
+        chunk.sums.sum = (exact as f64, (exact - exact as f64 as i128) as f64);
+        chunk
     }
 }
 
 impl Element for f64 {
     type Num = f64;
     const FLOAT: bool = true;
-    const WIDE: bool = true;
     const MIN_NORMAL: f64 = f64::MIN_POSITIVE;
     const NEAR_MAX: f64 = 0.9 * f64::MAX;
     #[inline(always)]
     fn num(self) -> f64 {
         self
     }
+
+    native!();
+}
+
+impl Native for f64 {
     #[inline(always)]
     fn vector<I: Isa>(elements: &[Self; WIDTH]) -> I::Wide {
         Vector::load(elements)
@@ -155,6 +175,11 @@ impl Element for f32 {
     fn num(self) -> f32 {
         self
     }
+
+    native!();
+}
+
+impl Native for f32 {
     #[inline(always)]
     fn vector<I: Isa>(elements: &[Self; WIDTH]) -> I::Narrow {
         Vector::load(elements)
@@ -170,6 +195,11 @@ impl Element for bf16 {
     fn num(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
     }
+
+    native!();
+}
+
+impl Native for bf16 {
     #[inline(always)]
     fn vector<I: Isa>(elements: &[Self; WIDTH]) -> I::Narrow {
         I::bf16(elements)
@@ -209,6 +239,11 @@ impl Element for f16 {
         };
         f32::from_bits(chosen | (bits & 0x8000) << 16)
     }
+
+    native!();
+}
+
+impl Native for f16 {
     #[inline(always)]
     fn vector<I: Isa>(elements: &[Self; WIDTH]) -> I::Narrow {
         I::f16(elements)
@@ -236,10 +271,6 @@ impl Element for E4M3 {
             f32::NAN.to_bits()
         };
         f32::from_bits(chosen | (bits & 0x80) << 24)
-    }
-    #[inline(always)]
-    fn vector<I: Isa>(elements: &[Self; WIDTH]) -> I::Narrow {
-        I::e4m3(elements)
     }
 }
 

@@ -4,7 +4,7 @@
 //! The first pass assumes the common case and costs little more than reading. What it finds tells
 //! which of the rarer passes are needed; they read the chunk again from the nearest cache.
 
-use super::element::{Element, Num};
+use super::element::{Element, Native, Num};
 use super::vector::{Isa, Vector, WIDTH, WideVector};
 
 /// Elements in a chunk: few enough to stay in the first cache for a second pass, many enough that
@@ -77,6 +77,22 @@ pub(super) struct Counts {
     pub(super) near_max: u64,
 }
 
+/// What a format counts as small and as large.
+#[derive(Clone, Copy)]
+pub(super) struct Limits<N> {
+    min_normal: N,
+    near_max: N,
+}
+
+impl<N> Limits<N> {
+    pub(super) fn of<T: Element<Num = N>>() -> Self {
+        Limits {
+            min_normal: T::MIN_NORMAL,
+            near_max: T::NEAR_MAX,
+        }
+    }
+}
+
 /// What one chunk gives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk {
@@ -94,7 +110,7 @@ type V<T, I> = <<T as Element>::Num as Num>::Vector<I>;
 
 /// The elements left over as a pair of vectors filled up with `pad`.
 #[inline(always)]
-fn last<T: Element, I: Isa>(rest: &[T], pad: T::Num) -> [V<T, I>; 2] {
+fn last<T: Native, I: Isa>(rest: &[T], pad: T::Num) -> [V<T, I>; 2] {
     let mut numbers = [[pad; WIDTH]; 2];
     for (to, x) in numbers.as_flattened_mut().iter_mut().zip(rest) {
         *to = x.num();
@@ -110,7 +126,7 @@ fn blocks<T>(elements: &[T]) -> (&[[[T; WIDTH]; 2]], &[T]) {
 }
 
 #[inline(always)]
-fn pair<T: Element, I: Isa>([first, second]: &[[T; WIDTH]; 2]) -> [V<T, I>; 2] {
+fn pair<T: Native, I: Isa>([first, second]: &[[T; WIDTH]; 2]) -> [V<T, I>; 2] {
     [T::vector::<I>(first), T::vector::<I>(second)]
 }
 
@@ -221,7 +237,7 @@ struct First {
 }
 
 #[inline(always)]
-fn first_pass<T: Element, I: Isa, const MASKED: bool>(elements: &[T], factor: f64) -> First {
+fn first_pass<T: Native, I: Isa, const MASKED: bool>(elements: &[T], factor: f64) -> First {
     let factor = <V<T, I> as Vector>::Wide::splat(factor);
     let mut running = Running::<V<T, I>>::new();
     let (blocks, rest) = blocks(elements);
@@ -255,7 +271,7 @@ fn first_pass<T: Element, I: Isa, const MASKED: bool>(elements: &[T], factor: f6
 
 /// Sums of the finite elements' differences from `center`, and of their squares.
 #[inline(always)]
-fn centered<T: Element, I: Isa>(elements: &[T], factor: f64, center: f64) -> (f64, f64) {
+fn centered<T: Native, I: Isa>(elements: &[T], factor: f64, center: f64) -> (f64, f64) {
     let (factor, center) = (I::Wide::splat(factor), I::Wide::splat(center));
     let (limit, zero) = (I::Wide::splat(f64::INFINITY), I::Wide::splat(0.0));
     let (mut sum, mut squares) = (zeros::<I::Wide>(), zeros::<I::Wide>());
@@ -272,9 +288,9 @@ fn centered<T: Element, I: Isa>(elements: &[T], factor: f64, center: f64) -> (f6
 }
 
 /// A kind of elements to be counted. No kind holds NaN.
-trait Kind<T: Element> {
-    /// One where `x` is of the kind, else zero.
-    fn ones<V: Vector<Num = T::Num>>(x: V) -> V;
+trait Kind {
+    /// One where `x` is of the kind, as `limit` has it, else zero.
+    fn ones<V: Vector>(x: V, limit: V) -> V;
 }
 
 #[inline(always)]
@@ -288,40 +304,39 @@ fn zero<V: Vector>() -> V {
 }
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident($x:ident) => $ones:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($x:ident, $limit:ident) => $ones:expr;)*) => {$(
         $(#[$doc])*
         struct $name;
-        impl<T: Element> Kind<T> for $name {
+        impl Kind for $name {
             // Not a closure: those would not be compiled for the instruction set.
             #[inline(always)]
-            fn ones<V: Vector<Num = T::Num>>($x: V) -> V {
+            fn ones<V: Vector>($x: V, $limit: V) -> V {
                 $ones
             }
         }
     )*};
 }
 kinds! {
-    /// Not NaN and not +inf.
-    BelowInfinity(x) => x.if_below(V::splat(T::Num::INFINITY), one(), zero());
-    Finite(x) => x.magnitude().if_below(V::splat(T::Num::INFINITY), one(), zero());
-    Infinity(x) => x.if_equal(V::splat(T::Num::INFINITY), one(), zero());
-    Zero(x) => x.if_equal(zero(), one(), zero());
-    /// Zero or subnormal.
-    BelowNormal(x) => x.magnitude().if_below(V::splat(T::MIN_NORMAL), one(), zero());
-    /// Finite, and not far from the largest finite value.
-    NearMax(x) => {
-        let finite = x.magnitude().if_below(V::splat(T::Num::INFINITY), one(), zero());
-        V::splat(T::NEAR_MAX).if_below(x.magnitude(), finite, zero())
+    Below(x, limit) => x.if_below(limit, one(), zero());
+    /// Of a magnitude below the limit.
+    Within(x, limit) => x.magnitude().if_below(limit, one(), zero());
+    Equal(x, limit) => x.if_equal(limit, one(), zero());
+    /// Finite, of a magnitude above the limit.
+    Beyond(x, limit) => {
+        let infinity = V::splat(V::Num::INFINITY);
+        let finite = x.magnitude().if_below(infinity, one(), zero());
+        limit.if_below(x.magnitude(), finite, zero())
     };
 }
 
 #[inline(always)]
-fn count<T: Element, I: Isa, K: Kind<T>>(elements: &[T]) -> u64 {
+fn count<T: Native, I: Isa, K: Kind>(elements: &[T], limit: T::Num) -> u64 {
+    let limit = V::<T, I>::splat(limit);
     // A chunk's counts are exact in any float.
     let mut ones: [V<T, I>; 2] = [zero(); 2];
     each_pair!(T, I, elements, T::Num::NAN, pair => {
         for half in 0..2 {
-            ones[half] = ones[half].plus(K::ones(pair[half]));
+            ones[half] = ones[half].plus(K::ones(pair[half], limit));
         }
     });
     let [first, second] = ones;
@@ -335,18 +350,18 @@ fn count<T: Element, I: Isa, K: Kind<T>>(elements: &[T]) -> u64 {
 
 /// Whether a chunk holds NaN or +inf, or with `both` an infinity of any sign.
 #[inline(always)]
-pub(super) fn any_alarm<T: Element, I: Isa>(elements: &[T], both: bool) -> bool {
+pub(super) fn any_alarm<T: Native, I: Isa>(elements: &[T], both: bool) -> bool {
     let kept = if both {
-        count::<T, I, Finite>(elements)
+        count::<T, I, Within>(elements, T::Num::INFINITY)
     } else {
-        count::<T, I, BelowInfinity>(elements)
+        count::<T, I, Below>(elements, T::Num::INFINITY)
     };
     kept < elements.len() as u64
 }
 
 /// Everything about one chunk of at most [`CHUNK`] elements.
 #[inline(always)]
-pub(super) fn chunk<T: Element, I: Isa>(elements: &[T]) -> Chunk {
+pub(super) fn chunk<T: Native, I: Isa>(elements: &[T], limits: Limits<T::Num>) -> Chunk {
     let length = elements.len() as u64;
     let mut counts = Counts::default();
     let mut scale = Scale::One;
@@ -354,15 +369,16 @@ pub(super) fn chunk<T: Element, I: Isa>(elements: &[T]) -> Chunk {
     let mut first = first_pass::<T, I, false>(elements, 1.0);
     // The square of anything that is not finite is not, and only f64 gets there otherwise.
     if !first.squares.is_finite() {
-        let below = count::<T, I, BelowInfinity>(elements);
-        finite = count::<T, I, Finite>(elements);
-        counts.pos_inf = count::<T, I, Infinity>(elements);
+        let below = count::<T, I, Below>(elements, T::Num::INFINITY);
+        finite = count::<T, I, Within>(elements, T::Num::INFINITY);
+        counts.pos_inf = count::<T, I, Equal>(elements, T::Num::INFINITY);
         counts.neg_inf = below - finite;
         counts.nan = length - below - counts.pos_inf;
         first = first_pass::<T, I, true>(elements, 1.0);
     }
     let largest = first.max.max(-first.min);
-    if T::WIDE {
+    // Only numbers of f64 can have squares beyond it.
+    if size_of::<T::Num>() == size_of::<f64>() {
         scale = Scale::of(largest);
         if scale != Scale::One && largest > 0.0 {
             let scaled = first_pass::<T, I, true>(elements, scale.factor());
@@ -370,12 +386,12 @@ pub(super) fn chunk<T: Element, I: Isa>(elements: &[T]) -> Chunk {
             first.squares = scaled.squares;
         }
     }
-    if first.nearest_zero < T::MIN_NORMAL.wide() {
-        counts.zeros = count::<T, I, Zero>(elements);
-        counts.subnormal = count::<T, I, BelowNormal>(elements) - counts.zeros;
+    if first.nearest_zero < limits.min_normal.wide() {
+        counts.zeros = count::<T, I, Equal>(elements, T::Num::ZERO);
+        counts.subnormal = count::<T, I, Within>(elements, limits.min_normal) - counts.zeros;
     }
-    if largest > T::NEAR_MAX.wide() {
-        counts.near_max = count::<T, I, NearMax>(elements);
+    if largest > limits.near_max.wide() {
+        counts.near_max = count::<T, I, Beyond>(elements, limits.near_max);
     }
     let sums = spread::<T, I>(elements, scale, finite as f64, &first);
     Chunk {
@@ -389,16 +405,11 @@ pub(super) fn chunk<T: Element, I: Isa>(elements: &[T]) -> Chunk {
 /// Completes the sums of a chunk by its spread, by a pass of its own where the plain difference of
 /// the sums would lose more than two digits.
 #[inline(always)]
-fn spread<T: Element, I: Isa>(elements: &[T], scale: Scale, count: f64, first: &First) -> Sums {
-    let sum = match T::exact_sum(elements) {
-        // Both parts are exact: a chunk's sum has fewer than twice 53 bits.
-        Some(exact) => (exact as f64, (exact - exact as f64 as i128) as f64),
-        None => (first.sum, 0.0),
-    };
+fn spread<T: Native, I: Isa>(elements: &[T], scale: Scale, count: f64, first: &First) -> Sums {
     let mut sums = Sums {
         scale,
         count,
-        sum,
+        sum: (first.sum, 0.0),
         squares: first.squares,
         center: first.min * scale.factor(),
         offset: 0.0,
@@ -409,8 +420,8 @@ fn spread<T: Element, I: Isa>(elements: &[T], scale: Scale, count: f64, first: &
         sums.center = if count > 0.0 { sums.center } else { 0.0 };
         return sums;
     }
-    sums.center = sum.0 / count;
-    sums.spread = first.squares - sum.0 * sums.center;
+    sums.center = first.sum / count;
+    sums.spread = first.squares - first.sum * sums.center;
     if sums.spread < first.squares / 64.0 {
         let (offset, squares) = centered::<T, I>(elements, scale.factor(), sums.center);
         sums.offset = offset;

@@ -1,6 +1,6 @@
 //! Vectors for any target: arrays, in loops plain enough for the compiler's vectoriser.
 
-use super::element::{E4M3, Element, Num};
+use super::element::{Element, Num};
 use super::vector::{Isa, Vector, WIDTH, WideVector};
 use half::{bf16, f16};
 
@@ -123,25 +123,17 @@ fn decode<T: Element>(elements: &[T; WIDTH]) -> Array<T::Num> {
     Array(numbers)
 }
 
-macro_rules! decoders {
-    ($($name:ident($element:ty) -> $vector:ty;)*) => {$(
-        #[inline(always)]
-        fn $name(elements: &[$element; WIDTH]) -> $vector {
-            decode(elements)
-        }
-    )*};
-}
-
 impl Isa for Portable {
     type Narrow = Array<f32>;
     type Wide = Array<f64>;
-    decoders! {
-        bf16(bf16) -> Array<f32>;
-        f16(f16) -> Array<f32>;
-        e4m3(E4M3) -> Array<f32>;
-        u8(u8) -> Array<f32>;
-        i16(i16) -> Array<f32>;
-        i32(i32) -> Array<f64>;
-        u32(u32) -> Array<f64>;
+
+    #[inline(always)]
+    fn bf16(elements: &[bf16; WIDTH]) -> Array<f32> {
+        decode(elements)
+    }
+
+    #[inline(always)]
+    fn f16(elements: &[f16; WIDTH]) -> Array<f32> {
+        decode(elements)
     }
 }

@@ -36,7 +36,9 @@ pub(super) fn alarm<T: Element>(
         return None;
     }
     let mut found = false;
-    view.chunks(data, |chunk| found = found || path.any(chunk, wanted));
+    view.chunks(data, |chunk| {
+        found = found || T::any_alarm(path, chunk, wanted == Wanted::NonFinite)
+    });
     if found {
         first(data, view, path, wanted)
     } else {
@@ -88,7 +90,7 @@ pub(super) fn first<T: Element>(
 
 fn first_in_run<T: Element>(run: &[T], path: Path, wanted: Wanted) -> Option<usize> {
     run.chunks(CHUNK).enumerate().find_map(|(index, chunk)| {
-        if !path.any(chunk, wanted) {
+        if !T::any_alarm(path, chunk, wanted == Wanted::NonFinite) {
             return None;
         }
         let at = chunk.iter().position(|x| is_wanted(x.num(), wanted))?;

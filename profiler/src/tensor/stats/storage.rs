@@ -93,7 +93,7 @@ fn of_elements<T: Element>(data: &[T], layout: &Layout) -> Result<Statistics> {
     let view = view(layout, data.len())?;
     let path = Path::detect();
     let mut gathered = Gathered::new();
-    view.chunks(data, |chunk| gathered.add(&path.chunk(chunk)));
+    view.chunks(data, |chunk| gathered.add(&T::chunk(path, chunk)));
     let mut statistics = gathered.finish(view.elements, view.copies, T::FLOAT);
     if statistics.non_finite > 0 {
         statistics.first_non_finite = scan::first(data, &view, path, Wanted::NonFinite)
@@ -119,8 +119,8 @@ fn of_f4(packed: &[u8], layout: &Layout) -> Result<Statistics> {
     let mut gathered = Gathered::new();
     if view.elements > 0 {
         for chunk in packed.chunks(super::kernel::CHUNK) {
-            gathered.add(&path.chunk(wrapped(chunk, E2M1::<false>)));
-            gathered.add(&path.chunk(wrapped(chunk, E2M1::<true>)));
+            gathered.add(&Element::chunk(path, wrapped(chunk, E2M1::<false>)));
+            gathered.add(&Element::chunk(path, wrapped(chunk, E2M1::<true>)));
         }
     }
     Ok(gathered.finish(view.elements, view.copies, true))

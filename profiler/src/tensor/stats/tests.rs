@@ -5,9 +5,7 @@ use super::element::{E2M1, E4M3, E8M0, Element, Num};
 use super::kernel::{CHUNK, Chunk};
 use super::layout::View;
 use super::path::Path;
-use super::portable::Portable;
-use super::scan::Wanted;
-use super::vector::{Isa, Vector, WIDTH};
+use super::vector::WIDTH;
 use half::{bf16, f16};
 
 /// Bits that look random.
@@ -54,11 +52,11 @@ fn paths_agree<T: Element>(make: impl Fn(u64) -> T) {
     let lengths = (0..40).chain([255, CHUNK - 1, CHUNK]);
     for count in lengths.map(|count| if cfg!(miri) { count % 100 } else { count }) {
         let elements: Vec<T> = bits(count, count as u64 + 1).map(&make).collect();
-        let found = Path::detect().chunk(&elements);
-        same(&found, &Path::Baseline.chunk(&elements));
-        for wanted in [Wanted::Alarm, Wanted::NonFinite] {
-            let any = Path::Baseline.any(&elements, wanted);
-            assert_eq!(Path::detect().any(&elements, wanted), any);
+        let found = T::chunk(Path::detect(), &elements);
+        same(&found, &T::chunk(Path::Baseline, &elements));
+        for both in [false, true] {
+            let any = T::any_alarm(Path::Baseline, &elements, both);
+            assert_eq!(T::any_alarm(Path::detect(), &elements, both), any);
         }
     }
 }
@@ -97,13 +95,13 @@ fn decodes<T: Element>(element: T, expected: f64) {
         "{} is not {expected}",
         element.num().wide()
     );
-    let numbers = T::vector::<Portable>(&[element; WIDTH]).store();
-    assert!(numbers.iter().all(|x| equal(x.wide())));
-    let chunk = Path::detect().chunk(&[element; 2 * WIDTH]);
-    if expected.is_finite() {
-        assert_eq!((chunk.min, chunk.max), (expected, expected));
-    } else {
-        assert_eq!(chunk.sums.count, 0.0);
+    for path in [Path::Baseline, Path::detect()] {
+        let chunk = T::chunk(path, &[element; 2 * WIDTH]);
+        if expected.is_finite() {
+            assert_eq!((chunk.min, chunk.max), (expected, expected));
+        } else {
+            assert_eq!(chunk.sums.count, 0.0);
+        }
     }
 }
 

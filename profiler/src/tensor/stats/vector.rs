@@ -1,6 +1,6 @@
 //! The few operations that the kernels are written in, over eight numbers at once.
 
-use super::element::{E4M3, Num};
+use super::element::Num;
 use half::{bf16, f16};
 
 /// Numbers in a vector.
@@ -40,9 +40,4 @@ pub(super) trait Isa: Copy {
     type Wide: WideVector<Wide = Self::Wide>;
     fn bf16(elements: &[bf16; WIDTH]) -> Self::Narrow;
     fn f16(elements: &[f16; WIDTH]) -> Self::Narrow;
-    fn e4m3(elements: &[E4M3; WIDTH]) -> Self::Narrow;
-    fn u8(elements: &[u8; WIDTH]) -> Self::Narrow;
-    fn i16(elements: &[i16; WIDTH]) -> Self::Narrow;
-    fn i32(elements: &[i32; WIDTH]) -> Self::Wide;
-    fn u32(elements: &[u32; WIDTH]) -> Self::Wide;
 }
