@@ -52,7 +52,9 @@ impl Kind {
                 "`forward`, `backward` or `optimizer` (also `fwd`, `bwd`, `optim`), then `name = \"…\"`, \
                  `kind = function|module|op`, `detached`, `crate = path`"
             }
-            Self::ProfileSpan => "`name = \"…\"`, `kind = function|module|op`, `detached`, `crate = path`",
+            Self::ProfileSpan => {
+                "`name = \"…\"`, `kind = function|module|op`, `detached`, `crate = path`"
+            }
             Self::Measured => {
                 "`infer`, `name = \"…\"`, `device = EXPR`, `step = EXPR`, `items = EXPR`, `tags(key = EXPR, …)`, \
                  `crate = path`"
@@ -135,7 +137,11 @@ impl Attribute {
                 break;
             }
             if !input.peek(Token![,]) {
-                return Err(input.error(format!("expected `,`; `{}` takes {}", self.kind.name(), self.kind.allowed())));
+                return Err(input.error(format!(
+                    "expected `,`; `{}` takes {}",
+                    self.kind.name(),
+                    self.kind.allowed()
+                )));
             }
             input.parse::<Token![,]>()?;
         }
@@ -148,13 +154,22 @@ impl Attribute {
             return self.labelled(literal.span(), Label::read(&literal)?);
         }
         if !input.peek(Ident::peek_any) {
-            return Err(input.error(format!("`{}` takes {}", self.kind.name(), self.kind.allowed())));
+            return Err(input.error(format!(
+                "`{}` takes {}",
+                self.kind.name(),
+                self.kind.allowed()
+            )));
         }
         let word = input.call(Ident::parse_any)?;
         if word == "crate" {
             input.parse::<Token![=]>()?;
             let path = input.call(Path::parse_mod_style)?;
-            return once(&mut self.runtime, path.into_token_stream(), &word);
+            return once(
+                &mut self.runtime,
+                path.into_token_stream(),
+                &word,
+                self.kind,
+            );
         }
         match self.kind {
             Kind::ProfileStep | Kind::ProfileSpan => self.span_option(&word, input),
@@ -174,13 +189,15 @@ impl Attribute {
                     "module" => "Module",
                     "op" => "Op",
                     other => {
-                        let text = format!("no kind of span is called `{other}`: `function`, `module` or `op`");
+                        let text = format!(
+                            "no kind of span is called `{other}`: `function`, `module` or `op`"
+                        );
                         return Err(syn::Error::new(kind.span(), text));
                     }
                 };
-                once(&mut self.span_kind, variant, word)
+                once(&mut self.span_kind, variant, word, self.kind)
             }
-            "detached" => flag(&mut self.detached, word),
+            "detached" => flag(&mut self.detached, word, self.kind),
             other if self.kind == Kind::ProfileStep && !input.peek(Token![=]) => {
                 let variant = match other {
                     "forward" | "fwd" => "Forward",
@@ -194,7 +211,7 @@ impl Attribute {
                         return Err(syn::Error::new(word.span(), text));
                     }
                 };
-                once(&mut self.step, variant, word)
+                once(&mut self.step, variant, word, self.kind)
             }
             _ => Err(self.unknown(word)),
         }
@@ -202,15 +219,20 @@ impl Attribute {
 
     fn measured_option(&mut self, word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
         match word.to_string().as_str() {
-            "infer" => flag(&mut self.measure.infer, word),
+            "infer" => flag(&mut self.measure.infer, word, self.kind),
             "name" => self.name(word, input),
-            "device" => once(&mut self.measure.device, expression(input)?, word),
-            "step" => once(&mut self.measure.step, expression(input)?, word),
-            "items" => once(&mut self.measure.items, expression(input)?, word),
+            "device" => once(
+                &mut self.measure.device,
+                expression(input)?,
+                word,
+                self.kind,
+            ),
+            "step" => once(&mut self.measure.step, expression(input)?, word, self.kind),
+            "items" => once(&mut self.measure.items, expression(input)?, word, self.kind),
             "tags" => {
                 let group;
                 syn::parenthesized!(group in input);
-                once(&mut self.measure.tags, tags(&group)?, word)
+                once(&mut self.measure.tags, tags(&group)?, word, self.kind)
             }
             _ => Err(self.unknown(word)),
         }
@@ -221,14 +243,17 @@ impl Attribute {
             return Err(self.unknown(word));
         }
         if word == "allow_nonfinite" {
-            return flag(&mut self.allow_nonfinite, word);
+            return flag(&mut self.allow_nonfinite, word, self.kind);
         }
         self.labelled(word.span(), Label::plain(word.unraw().to_string()))
     }
 
     fn labelled(&mut self, span: Span, label: Label) -> syn::Result<()> {
         if self.label.is_some() {
-            let text = format!("a second label; for two records write `#[{}(…)]` twice", self.kind.name());
+            let text = format!(
+                "a second label; for two records write `#[{}(…)]` twice",
+                self.kind.name()
+            );
             return Err(syn::Error::new(span, text));
         }
         self.label = Some(label);
@@ -241,29 +266,42 @@ impl Attribute {
             return Err(input.error("a name is a string literal: `name = \"…\"`"));
         }
         let literal: LitStr = input.parse()?;
-        once(&mut self.label, Label::read(&literal)?, word)
+        once(&mut self.label, Label::read(&literal)?, word, self.kind)
     }
 
     fn unknown(&self, word: &Ident) -> syn::Error {
-        let text = format!("`{}` has no option `{word}`; it takes {}", self.kind.name(), self.kind.allowed());
+        let text = format!(
+            "`{}` has no option `{word}`; it takes {}",
+            self.kind.name(),
+            self.kind.allowed()
+        );
         syn::Error::new(word.span(), text)
     }
 }
 
 /// Stores what must not be there yet.
-fn once<T>(place: &mut Option<T>, value: T, word: &Ident) -> syn::Result<()> {
+fn once<T>(place: &mut Option<T>, value: T, word: &Ident, kind: Kind) -> syn::Result<()> {
     if place.is_some() {
-        return Err(syn::Error::new(word.span(), format!("`{word}` is given twice")));
+        return Err(twice(word, kind));
     }
     *place = Some(value);
     Ok(())
 }
 
-fn flag(place: &mut bool, word: &Ident) -> syn::Result<()> {
+fn flag(place: &mut bool, word: &Ident, kind: Kind) -> syn::Result<()> {
     if std::mem::replace(place, true) {
-        return Err(syn::Error::new(word.span(), format!("`{word}` is given twice")));
+        return Err(twice(word, kind));
     }
     Ok(())
+}
+
+fn twice(word: &Ident, kind: Kind) -> syn::Error {
+    let text = format!(
+        "`{word}` is given twice; `{}` takes, once each, {}",
+        kind.name(),
+        kind.allowed()
+    );
+    syn::Error::new(word.span(), text)
 }
 
 /// `= EXPR`
@@ -275,7 +313,9 @@ fn expression(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     let mut tokens = Vec::new();
     let mut cursor = start.cursor();
     while cursor != input.cursor() {
-        let Some((tree, next)) = cursor.token_tree() else { break };
+        let Some((tree, next)) = cursor.token_tree() else {
+            break;
+        };
         tokens.push(tree);
         cursor = next;
     }
@@ -296,10 +336,16 @@ fn tags(input: ParseStream<'_>) -> syn::Result<Vec<(String, TokenStream)>> {
             return Err(input.error("tags are written `tags(key = EXPR, …)`"));
         };
         if tags.iter().any(|(known, _)| *known == key) {
-            return Err(syn::Error::new(span, format!("the tag `{key}` is given twice")));
+            return Err(syn::Error::new(
+                span,
+                format!("the tag `{key}` is given twice"),
+            ));
         }
         if !input.peek(Token![=]) {
-            return Err(syn::Error::new(span, "tags are written `tags(key = EXPR, …)`"));
+            return Err(syn::Error::new(
+                span,
+                "tags are written `tags(key = EXPR, …)`",
+            ));
         }
         tags.push((key, expression(input)?));
         if !input.is_empty() {

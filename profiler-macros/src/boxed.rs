@@ -26,7 +26,11 @@ pub(crate) fn instrumented(
     let place = block.last().map_or_else(Span::mixed_site, TokenTree::span);
     let wrapped = braces(wrapped, place);
     let wrapped = quote_spanned!(Span::mixed_site()=> async move #wrapped);
-    trees.push(TokenTree::Group(delimited(Delimiter::Parenthesis, wrapped, argument.span())));
+    trees.push(TokenTree::Group(delimited(
+        Delimiter::Parenthesis,
+        wrapped,
+        argument.span(),
+    )));
     Some(regroup(trees))
 }
 
@@ -47,7 +51,10 @@ fn is_whole_expression(trees: &[TokenTree]) -> bool {
         at -= 1;
     }
     let before = at.checked_sub(1).and_then(|before| trees.get(before));
-    let begins = before.is_none() || is_punct(before, ';') || is_brace(before) || ends_inner_attribute(trees, at);
+    let begins = before.is_none()
+        || is_punct(before, ';')
+        || is_brace(before)
+        || ends_inner_attribute(trees, at);
     begins && matches!(words.as_slice(), [pin, boxed, ..] if pin == "pin" && boxed == "Box")
 }
 
@@ -73,14 +80,22 @@ fn async_move(mut trees: Vec<TokenTree>) -> Option<Vec<TokenTree>> {
 /// `Pin<Box<dyn Future…>>`, however its paths are spelled.
 fn returns_boxed_future(output: &[TokenTree]) -> bool {
     let flat = outermost(output.iter().cloned().collect());
-    let Some(rest) = past_path(&flat, "Pin") else { return false };
-    let Some(rest) = past_open(rest).and_then(|rest| past_path(rest, "Box")) else { return false };
-    let Some(rest) = past_open(rest) else { return false };
+    let Some(rest) = past_path(&flat, "Pin") else {
+        return false;
+    };
+    let Some(rest) = past_open(rest).and_then(|rest| past_path(rest, "Box")) else {
+        return false;
+    };
+    let Some(rest) = past_open(rest) else {
+        return false;
+    };
     let flat = match rest {
         [TokenTree::Group(group), ..] => outermost(group.stream()),
         _ => rest.to_vec(),
     };
-    let Some((TokenTree::Ident(word), bounds)) = flat.split_first() else { return false };
+    let Some((TokenTree::Ident(word), bounds)) = flat.split_first() else {
+        return false;
+    };
     if word != "dyn" {
         return false;
     }
@@ -90,7 +105,9 @@ fn returns_boxed_future(output: &[TokenTree]) -> bool {
 }
 
 fn past_open(trees: &[TokenTree]) -> Option<&[TokenTree]> {
-    is_punct(trees.first(), '<').then(|| trees.get(1..)).flatten()
+    is_punct(trees.first(), '<')
+        .then(|| trees.get(1..))
+        .flatten()
 }
 
 /// What follows a path whose last segment is `last`.

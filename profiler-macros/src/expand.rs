@@ -12,8 +12,18 @@ use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 
 /// Expands one attribute, together with those of ours that stand below it.
-pub(crate) fn attribute(kind: Kind, args: TokenStream, item: TokenStream, off: bool) -> TokenStream {
-    let first = Ours { kind, span: Span::call_site(), args, malformed: None };
+pub(crate) fn attribute(
+    kind: Kind,
+    args: TokenStream,
+    item: TokenStream,
+    off: bool,
+) -> TokenStream {
+    let first = Ours {
+        kind,
+        span: Span::call_site(),
+        args,
+        malformed: None,
+    };
     match function::read(item.clone()) {
         Item::Other(item, span, word) => refuse(&valid::not_a_function(kind, span, &word), item),
         Item::Function(function, stacked) => match expand(&first, &stacked, &function, off) {
@@ -33,9 +43,16 @@ fn refuse(error: &syn::Error, item: TokenStream) -> TokenStream {
 
 /// The item without our attributes, otherwise token for token.
 fn strip(function: &Function, alone: bool, item: TokenStream) -> TokenStream {
-    let params = function.params.iter().any(|param| !param.ours.is_empty()).then(|| params(function, &Rebind::Nothing));
+    let params = function
+        .params
+        .iter()
+        .any(|param| !param.ours.is_empty())
+        .then(|| params(function, &Rebind::Nothing));
     let body = match &function.body {
-        Body::Block(group) => Statements::stripping().body(group.stream()).changed.map(|body| (group, body)),
+        Body::Block(group) => Statements::stripping()
+            .body(group.stream())
+            .changed
+            .map(|body| (group, body)),
         Body::Missing(_) => None,
     };
     if alone && params.is_none() && body.is_none() {
@@ -59,7 +76,12 @@ fn strip(function: &Function, alone: bool, item: TokenStream) -> TokenStream {
 }
 
 /// The item expanded; nothing with `off`.
-fn expand(first: &Ours, stacked: &[Ours], function: &Function, off: bool) -> syn::Result<Option<TokenStream>> {
+fn expand(
+    first: &Ours,
+    stacked: &[Ours],
+    function: &Function,
+    off: bool,
+) -> syn::Result<Option<TokenStream>> {
     let mut set = Set::default();
     for ours in std::iter::once(first).chain(stacked) {
         set.read(ours)?;
@@ -69,8 +91,15 @@ fn expand(first: &Ours, stacked: &[Ours], function: &Function, off: bool) -> syn
     for param in &function.params {
         param_records.push(valid::parameter(&param.ours)?);
     }
-    let Body::Block(block) = &function.body else { return Ok(None) };
-    let runtime = set.runtime().or_else(|| param_records.iter().flatten().find_map(|record| record.runtime.as_ref()));
+    let Body::Block(block) = &function.body else {
+        return Ok(None);
+    };
+    let runtime = set.runtime().or_else(|| {
+        param_records
+            .iter()
+            .flatten()
+            .find_map(|record| record.runtime.as_ref())
+    });
     if runtime.is_none() && crate::manifest::lacks_crate() {
         let text = "this crate has no dependency called `candle-profiler`: say where it is with `crate = path` (such as \
                     `crate = ::facade::candle_profiler`)";
@@ -85,11 +114,27 @@ fn expand(first: &Ours, stacked: &[Ours], function: &Function, off: bool) -> syn
     if off {
         return Ok(None);
     }
-    let records = set.records.iter().enumerate().map(|(n, record)| context.record(record, &context.place(), n)).collect();
+    let records = set
+        .records
+        .iter()
+        .enumerate()
+        .map(|(n, record)| context.record(record, &context.place(), n))
+        .collect();
     let span = block.span();
-    let mut plan = Plan { set: &set, function, context: &context, records, entry: TokenStream::new(), span };
+    let mut plan = Plan {
+        set: &set,
+        function,
+        context: &context,
+        records,
+        entry: TokenStream::new(),
+        span,
+    };
     let opaque = plan.param_records(&param_records);
-    let plain = PlainBody { stream: body.changed.unwrap_or_else(|| block.stream()), item_first: body.item_first, inner_attributes: body.inner_attributes };
+    let plain = PlainBody {
+        stream: body.changed.unwrap_or_else(|| block.stream()),
+        item_first: body.item_first,
+        inner_attributes: body.inner_attributes,
+    };
     Ok(Some(plan.item(plain, opaque)))
 }
 
@@ -154,9 +199,15 @@ impl Plan<'_> {
         for (at, (param, records)) in self.function.params.iter().zip(records).enumerate() {
             let (value, name) = match &param.pattern {
                 Pattern::Name(name) | Pattern::Receiver(name) => (name.clone(), name.to_string()),
-                Pattern::Other | Pattern::Variadic => {
-                    (argument(at), param.pattern_trees.iter().cloned().collect::<TokenStream>().to_string())
-                }
+                Pattern::Other | Pattern::Variadic => (
+                    argument(at),
+                    param
+                        .pattern_trees
+                        .iter()
+                        .cloned()
+                        .collect::<TokenStream>()
+                        .to_string(),
+                ),
             };
             for attribute in records {
                 opaque |= matches!(param.pattern, Pattern::Other);
@@ -166,7 +217,9 @@ impl Plan<'_> {
                 let early = record.early.as_ref().map(|(_, early)| early);
                 let at = quote_spanned!(site=> &#private::Ended::here());
                 let call = record.call(self.context, &at, Some(&quote!(#value)));
-                self.entry.extend(quote_spanned!(site=> #early #[allow(clippy::used_underscore_binding)] #call));
+                self.entry.extend(
+                    quote_spanned!(site=> #early #[allow(clippy::used_underscore_binding)] #call),
+                );
             }
         }
         opaque
@@ -177,7 +230,8 @@ impl Plan<'_> {
         if function.is_async {
             return self.finished(self.future(body), &Rebind::All);
         }
-        if let Some(stream) = boxed::instrumented(function, &body.stream, |block| self.boxed(block)) {
+        if let Some(stream) = boxed::instrumented(function, &body.stream, |block| self.boxed(block))
+        {
             let (head, rest) = PlainBody { stream, ..body }.split(false);
             return self.finished(quote!(#head #rest), &Rebind::Nothing);
         }
@@ -186,13 +240,19 @@ impl Plan<'_> {
             None => false,
             Some(_) if !self.records.is_empty() => true,
             // A body whose type is opaque must stay where that type drives its inference, a tracked caller where it is.
-            Some(output) => self.set.measured.is_some() && !function.track_caller && !holds_impl(output),
+            Some(output) => {
+                self.set.measured.is_some() && !function.track_caller && !holds_impl(output)
+            }
         };
         if by_value {
             return self.finished(self.value(body), &Rebind::All);
         }
         let opaque_output = returns.is_some_and(|output| holds_impl(output));
-        let probes = if opaque_output { Vec::new() } else { self.probes() };
+        let probes = if opaque_output {
+            Vec::new()
+        } else {
+            self.probes()
+        };
         if opaque || !probes.is_empty() {
             return self.finished(self.rebound(body, &probes), &Rebind::All);
         }
@@ -201,8 +261,18 @@ impl Plan<'_> {
 
     fn finished(&self, body: TokenStream, rebind: &Rebind) -> TokenStream {
         let mut header = self.function.header.clone();
-        if *rebind == Rebind::All || self.function.params.iter().any(|param| !param.ours.is_empty()) {
-            replace(&mut header, self.function.params_at, params(self.function, rebind));
+        if *rebind == Rebind::All
+            || self
+                .function
+                .params
+                .iter()
+                .any(|param| !param.ours.is_empty())
+        {
+            replace(
+                &mut header,
+                self.function.params_at,
+                params(self.function, rebind),
+            );
         }
         let mut tokens = regroup(header);
         braces(body, self.span).to_tokens(&mut tokens);
@@ -211,19 +281,29 @@ impl Plan<'_> {
 
     /// Arguments that may tell the device of a measured call.
     fn probes(&self) -> Vec<Ident> {
-        if self.set.measured.as_ref().is_none_or(|measured| measured.measure.device.is_some()) {
+        if self
+            .set
+            .measured
+            .as_ref()
+            .is_none_or(|measured| measured.measure.device.is_some())
+        {
             return Vec::new();
         }
-        let names = self.function.params.iter().filter_map(|param| match &param.pattern {
-            // One with attributes may be configured away.
-            Pattern::Name(name) if param.attributes.is_empty() => Some(name.clone()),
-            _ => None,
-        });
+        let names = self
+            .function
+            .params
+            .iter()
+            .filter_map(|param| match &param.pattern {
+                // One with attributes may be configured away.
+                Pattern::Name(name) if param.attributes.is_empty() => Some(name.clone()),
+                _ => None,
+            });
         names.collect()
     }
 
     fn open(&self, flavour: Flavour, probes: &[Ident]) -> TokenStream {
-        self.context.open(self.set, &self.context.place(), flavour, probes)
+        self.context
+            .open(self.set, &self.context.place(), flavour, probes)
     }
 
     /// A guard as the first statement of the same body.
@@ -240,7 +320,8 @@ impl Plan<'_> {
             return TokenStream::new();
         }
         let open = self.open(Flavour::Call, probes);
-        let allow = (!probes.is_empty()).then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
+        let allow = (!probes.is_empty())
+            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
         quote_spanned!(site=> #allow let guard = #open;)
     }
 
@@ -266,12 +347,16 @@ impl Plan<'_> {
         let private = &self.context.private;
         let (head, rest) = body.split(false);
         let probes = self.probes();
-        let allow = (!probes.is_empty()).then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
+        let allow = (!probes.is_empty())
+            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
         let open = self.set.opens_span().then(|| {
             let open = self.open(Flavour::Call, &probes);
             quote_spanned!(site=> #allow let span = #open;)
         });
-        let texts = self.records.iter().filter_map(|record| record.early.as_ref().map(|(_, early)| early));
+        let texts = self
+            .records
+            .iter()
+            .filter_map(|record| record.early.as_ref().map(|(_, early)| early));
         let entry = &self.entry;
         let (output, _) = without_impl(self.function.output.as_deref().unwrap_or_default());
         let output = regroup(output);
@@ -301,8 +386,15 @@ impl Plan<'_> {
     fn evidence(&self) -> TokenStream {
         let site = Span::mixed_site();
         let at = quote_spanned!(site=> &ended);
-        let records = self.records.iter().map(|record| record.call(self.context, &at, None));
-        let finish = self.set.measured.is_some().then(|| finish(self.context, &quote_spanned!(site=> value)));
+        let records = self
+            .records
+            .iter()
+            .map(|record| record.call(self.context, &at, None));
+        let finish = self
+            .set
+            .measured
+            .is_some()
+            .then(|| finish(self.context, &quote_spanned!(site=> value)));
         quote_spanned!(site=> #(#records)* #finish)
     }
 
@@ -317,7 +409,11 @@ impl Plan<'_> {
         let body = self.scope(rest);
         let entry = &self.entry;
         let place = self.value_place(&block);
-        let awaited = self.awaited(&probes, &quote_spanned!(site=> async move { #entry #rebound #hint #body }), place);
+        let awaited = self.awaited(
+            &probes,
+            &quote_spanned!(site=> async move { #entry #rebound #hint #body }),
+            place,
+        );
         quote!(#head #awaited)
     }
 
@@ -337,7 +433,11 @@ impl Plan<'_> {
         let value = Ident::new("value", place.unwrap_or_else(Span::mixed_site));
         let site = Span::mixed_site();
         let private = &self.context.private;
-        let texts: Vec<_> = self.records.iter().filter_map(|record| record.early.as_ref()).collect();
+        let texts: Vec<_> = self
+            .records
+            .iter()
+            .filter_map(|record| record.early.as_ref())
+            .collect();
         // Labels are built from the arguments as passed, but only once the span is there.
         let future = if texts.is_empty() {
             future.clone()
@@ -346,10 +446,15 @@ impl Plan<'_> {
             let early = texts.iter().map(|(_, early)| early);
             quote_spanned!(site=> async move { #(#early)* (#future.await, #(#variables,)*) })
         };
-        let allow = (!probes.is_empty()).then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
+        let allow = (!probes.is_empty())
+            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
         if !self.set.opens_span() {
             let variables = texts.iter().map(|(variable, _)| variable);
-            let pattern = if texts.is_empty() { quote_spanned!(site=> value) } else { quote_spanned!(site=> (value, #(#variables,)*)) };
+            let pattern = if texts.is_empty() {
+                quote_spanned!(site=> value)
+            } else {
+                quote_spanned!(site=> (value, #(#variables,)*))
+            };
             let evidence = self.evidence();
             return quote_spanned! {site=>
                 let #pattern = #future.await;
@@ -368,7 +473,11 @@ impl Plan<'_> {
             };
         }
         let variables = texts.iter().map(|(variable, _)| variable);
-        let pattern = if texts.is_empty() { quote_spanned!(site=> value) } else { quote_spanned!(site=> (value, #(#variables,)*)) };
+        let pattern = if texts.is_empty() {
+            quote_spanned!(site=> value)
+        } else {
+            quote_spanned!(site=> (value, #(#variables,)*))
+        };
         let evidence = self.evidence();
         quote_spanned! {site=>
             #allow
@@ -385,7 +494,10 @@ impl Plan<'_> {
             return None;
         }
         let trees: Vec<TokenTree> = body.clone().into_iter().collect();
-        let last = trees.iter().rposition(|tree| is_punct(Some(tree), ';')).map_or(0, |at| at + 1);
+        let last = trees
+            .iter()
+            .rposition(|tree| is_punct(Some(tree), ';'))
+            .map_or(0, |at| at + 1);
         let tail = trees.get(last).or(trees.last())?;
         Some(Span::mixed_site().located_at(tail.span()))
     }
@@ -394,7 +506,10 @@ impl Plan<'_> {
     fn hint(&self) -> Option<TokenStream> {
         let site = Span::mixed_site();
         let private = &self.context.private;
-        let unit = [TokenTree::Group(Group::new(Delimiter::Parenthesis, TokenStream::new()))];
+        let unit = [TokenTree::Group(Group::new(
+            Delimiter::Parenthesis,
+            TokenStream::new(),
+        ))];
         let output = self.function.output.as_deref().unwrap_or(&unit);
         if holds_never(output) {
             return None;
@@ -441,7 +556,10 @@ fn argument(at: usize) -> Ident {
 
 /// The parentheses of the parameters, without our attributes.
 fn params(function: &Function, rebind: &Rebind) -> TokenTree {
-    let span = function.header.get(function.params_at).map_or_else(Span::call_site, TokenTree::span);
+    let span = function
+        .header
+        .get(function.params_at)
+        .map_or_else(Span::call_site, TokenTree::span);
     let mut trees = Vec::new();
     for (at, param) in function.params.iter().enumerate() {
         trees.extend(match rebind {
@@ -469,7 +587,9 @@ fn rebindings(function: &Function, captured: bool) -> TokenStream {
         let attributes = &param.attributes;
         match &param.pattern {
             // `self` cannot be bound; named, it moves as a whole.
-            Pattern::Receiver(receiver) if captured => tokens.extend(quote_spanned!(site=> let _ = &#receiver;)),
+            Pattern::Receiver(receiver) if captured => {
+                tokens.extend(quote_spanned!(site=> let _ = &#receiver;))
+            }
             Pattern::Receiver(_) | Pattern::Variadic => {}
             Pattern::Name(name) => {
                 let mutable = param.is_mut().then(|| param.mutable());
@@ -490,7 +610,8 @@ fn rebindings(function: &Function, captured: bool) -> TokenStream {
                 let argument = argument(at);
                 let configuration = param.configuration();
                 tokens.extend(quote_spanned!(site=> #(#configuration)* let #argument = #argument;));
-                if !matches!(param.pattern_trees.as_slice(), [TokenTree::Ident(word)] if word == "_") {
+                if !matches!(param.pattern_trees.as_slice(), [TokenTree::Ident(word)] if word == "_")
+                {
                     let pattern = &param.pattern_trees;
                     let pattern = regroup(pattern.clone());
                     tokens.extend(quote_spanned!(site=> #(#attributes)* let #pattern = #argument;));
@@ -522,10 +643,16 @@ pub(crate) fn configuration(attributes: &[TokenTree]) -> Vec<TokenTree> {
     let is_cfg = |pair: &&[TokenTree]| {
         crate::tokens::group_of(pair.get(1), Delimiter::Bracket).is_some_and(|group| {
             let first = group.stream().into_iter().next();
-            crate::tokens::is_word(first.as_ref(), "cfg") || crate::tokens::is_word(first.as_ref(), "cfg_attr")
+            crate::tokens::is_word(first.as_ref(), "cfg")
+                || crate::tokens::is_word(first.as_ref(), "cfg_attr")
         })
     };
-    attributes.chunks(2).filter(is_cfg).flatten().cloned().collect()
+    attributes
+        .chunks(2)
+        .filter(is_cfg)
+        .flatten()
+        .cloned()
+        .collect()
 }
 
 fn replace(trees: &mut [TokenTree], at: usize, tree: TokenTree) {

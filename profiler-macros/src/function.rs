@@ -73,8 +73,10 @@ pub(crate) fn read(item: TokenStream) -> Item {
         match outer.ours {
             Some(ours) => stacked.push(ours),
             None => {
-                track_caller |= group_of(trees.get(at + 1), Delimiter::Bracket)
-                    .is_some_and(|group| is_word(outermost(group.stream()).first(), "track_caller"));
+                track_caller |=
+                    group_of(trees.get(at + 1), Delimiter::Bracket).is_some_and(|group| {
+                        is_word(outermost(group.stream()).first(), "track_caller")
+                    });
                 header.extend(trees.iter().skip(at).take(outer.len).cloned());
             }
         }
@@ -93,8 +95,21 @@ pub(crate) fn read(item: TokenStream) -> Item {
 
 /// The keyword that says what the item is.
 fn kind_word(trees: &[TokenTree]) -> (Span, String) {
-    const KINDS: [&str; 13] =
-        ["struct", "enum", "union", "trait", "impl", "mod", "use", "static", "const", "type", "extern", "macro_rules", "let"];
+    const KINDS: [&str; 13] = [
+        "struct",
+        "enum",
+        "union",
+        "trait",
+        "impl",
+        "mod",
+        "use",
+        "static",
+        "const",
+        "type",
+        "extern",
+        "macro_rules",
+        "let",
+    ];
     let words = trees.iter().filter_map(|tree| match tree {
         TokenTree::Ident(word) => Some(word),
         _ => None,
@@ -105,14 +120,27 @@ fn kind_word(trees: &[TokenTree]) -> (Span, String) {
             return (word.span(), text);
         }
     }
-    (trees.first().map_or_else(Span::call_site, TokenTree::span), String::new())
+    (
+        trees.first().map_or_else(Span::call_site, TokenTree::span),
+        String::new(),
+    )
 }
 
-fn signature(header: &mut Vec<TokenTree>, rest: Vec<TokenTree>, track_caller: bool) -> Result<Function, Vec<TokenTree>> {
-    let Some(outline) = Outline::of(&rest) else { return Err(rest) };
-    let Some(TokenTree::Ident(name)) = rest.get(outline.name) else { return Err(rest) };
+fn signature(
+    header: &mut Vec<TokenTree>,
+    rest: Vec<TokenTree>,
+    track_caller: bool,
+) -> Result<Function, Vec<TokenTree>> {
+    let Some(outline) = Outline::of(&rest) else {
+        return Err(rest);
+    };
+    let Some(TokenTree::Ident(name)) = rest.get(outline.name) else {
+        return Err(rest);
+    };
     let name = name.clone();
-    let Some(params_group) = group_of(rest.get(outline.params), Delimiter::Parenthesis) else { return Err(rest) };
+    let Some(params_group) = group_of(rest.get(outline.params), Delimiter::Parenthesis) else {
+        return Err(rest);
+    };
     let params = params(params_group);
     let mut constness = None;
     let mut is_async = false;
@@ -126,10 +154,20 @@ fn signature(header: &mut Vec<TokenTree>, rest: Vec<TokenTree>, track_caller: bo
     }
     let body = match rest.get(outline.body).and_then(block_of) {
         Some(group) => Body::Block(group),
-        None => Body::Missing(rest.get(outline.body).map_or_else(|| name.span(), TokenTree::span)),
+        None => Body::Missing(
+            rest.get(outline.body)
+                .map_or_else(|| name.span(), TokenTree::span),
+        ),
     };
-    let has_self_type = rest.iter().skip(outline.params).take(outline.body - outline.params).any(mentions_self);
-    let output = rest.get(outline.output.clone()).map(<[TokenTree]>::to_vec).filter(|ty| !is_unit(ty));
+    let has_self_type = rest
+        .iter()
+        .skip(outline.params)
+        .take(outline.body - outline.params)
+        .any(mentions_self);
+    let output = rest
+        .get(outline.output.clone())
+        .map(<[TokenTree]>::to_vec)
+        .filter(|ty| !is_unit(ty));
     let params_at = header.len() + outline.params;
     header.extend(rest.into_iter().take(outline.body));
     Ok(Function {
@@ -158,7 +196,11 @@ impl Outline {
     fn of(trees: &[TokenTree]) -> Option<Self> {
         let keyword = trees.iter().position(|tree| is_word(Some(tree), "fn"))?;
         // Only qualifiers stand before `fn`: a `fn` further on belongs to a type, as in `static F: fn() = f;`.
-        if trees.iter().take(keyword).any(|tree| matches!(tree, TokenTree::Punct(_)) || crate::tokens::is_brace(Some(tree))) {
+        if trees
+            .iter()
+            .take(keyword)
+            .any(|tree| matches!(tree, TokenTree::Punct(_)) || crate::tokens::is_brace(Some(tree)))
+        {
             return None;
         }
         let name = keyword + 1;
@@ -178,10 +220,17 @@ impl Outline {
         let arrow = is_punct(trees.get(start), '-') && is_punct(trees.get(start + 1), '>');
         start += if arrow { 2 } else { 0 };
         let end = match arrow {
-            true => (start..body).find(|at| is_word(trees.get(*at), "where")).unwrap_or(body),
+            true => (start..body)
+                .find(|at| is_word(trees.get(*at), "where"))
+                .unwrap_or(body),
             false => start,
         };
-        Some(Self { name, params, output: start..end, body })
+        Some(Self {
+            name,
+            params,
+            output: start..end,
+            body,
+        })
     }
 }
 
@@ -192,7 +241,9 @@ fn is_unit(ty: &[TokenTree]) -> bool {
         [TokenTree::Group(group)] if group.delimiter() == Delimiter::None => {
             is_unit(&group.stream().into_iter().collect::<Vec<_>>())
         }
-        [TokenTree::Group(group)] => group.delimiter() == Delimiter::Parenthesis && group.stream().is_empty(),
+        [TokenTree::Group(group)] => {
+            group.delimiter() == Delimiter::Parenthesis && group.stream().is_empty()
+        }
         _ => false,
     }
 }
@@ -249,7 +300,13 @@ fn param(trees: Vec<TokenTree>) -> Param {
     let pattern_trees: Vec<TokenTree> = trees.iter().take(colon).skip(at).cloned().collect();
     let ty = trees.into_iter().skip(colon).collect();
     let pattern = pattern(&pattern_trees);
-    Param { attributes, ours, pattern, pattern_trees, ty }
+    Param {
+        attributes,
+        ours,
+        pattern,
+        pattern_trees,
+        ty,
+    }
 }
 
 /// The colon between a pattern and its type: not one of a `::`.
@@ -273,13 +330,17 @@ pub(crate) fn type_colon(trees: &[TokenTree], from: usize) -> Option<usize> {
 /// The name that a pattern is, if it is nothing else.
 pub(crate) fn pattern(trees: &[TokenTree]) -> Pattern {
     let flat = match trees {
-        [TokenTree::Group(group)] if group.delimiter() == Delimiter::None => outermost(group.stream()),
+        [TokenTree::Group(group)] if group.delimiter() == Delimiter::None => {
+            outermost(group.stream())
+        }
         _ => trees.to_vec(),
     };
     match flat.as_slice() {
         [TokenTree::Ident(word)] if word == "self" => Pattern::Receiver(word.clone()),
         [TokenTree::Ident(word)] if word != "_" => Pattern::Name(word.clone()),
-        [TokenTree::Ident(mutable), TokenTree::Ident(word)] if mutable == "mut" && word != "self" => {
+        [TokenTree::Ident(mutable), TokenTree::Ident(word)]
+            if mutable == "mut" && word != "self" =>
+        {
             Pattern::Name(word.clone())
         }
         [.., TokenTree::Ident(word)] if word == "self" => Pattern::Receiver(word.clone()),
@@ -317,7 +378,11 @@ pub(crate) fn without_impl(ty: &[TokenTree]) -> (Vec<TokenTree>, bool) {
                 let (inner, replaced) = without_impl(&inner);
                 found |= replaced;
                 if replaced {
-                    let group = crate::tokens::delimited(group.delimiter(), inner.into_iter().collect(), group.span());
+                    let group = crate::tokens::delimited(
+                        group.delimiter(),
+                        inner.into_iter().collect(),
+                        group.span(),
+                    );
                     out.push(TokenTree::Group(group));
                 } else {
                     out.push(tree.clone());
@@ -336,7 +401,11 @@ fn end_of_bounds(ty: &[TokenTree], from: usize) -> usize {
     let mut at = from;
     let mut arrow = false;
     while let Some(tree) = ty.get(at) {
-        if !angles.open() && (is_punct(Some(tree), ',') || is_punct(Some(tree), ';') || is_punct(Some(tree), '>') && !arrow) {
+        if !angles.open()
+            && (is_punct(Some(tree), ',')
+                || is_punct(Some(tree), ';')
+                || is_punct(Some(tree), '>') && !arrow)
+        {
             break;
         }
         arrow = matches!(tree, TokenTree::Punct(punct) if punct.as_char() == '-');

@@ -22,7 +22,9 @@ pub(crate) fn item_len(trees: &[TokenTree]) -> Option<usize> {
         if group_of(trees.get(at), Delimiter::Parenthesis).is_some() {
             at += 1;
         }
-    } else if group_of(trees.get(at), Delimiter::None).is_some_and(|group| group.stream().is_empty()) {
+    } else if group_of(trees.get(at), Delimiter::None)
+        .is_some_and(|group| group.stream().is_empty())
+    {
         // An empty `$vis`.
         at += 1;
     }
@@ -34,7 +36,9 @@ pub(crate) fn item_len(trees: &[TokenTree]) -> Option<usize> {
 }
 
 fn begins(trees: &[TokenTree]) -> Option<End> {
-    let Some(TokenTree::Ident(word)) = trees.first() else { return None };
+    let Some(TokenTree::Ident(word)) = trees.first() else {
+        return None;
+    };
     let second = trees.get(1);
     let second_is = |words: &[&str]| words.iter().any(|word| is_word(second, word));
     let second_is_word = matches!(second, Some(TokenTree::Ident(_)));
@@ -46,10 +50,16 @@ fn begins(trees: &[TokenTree]) -> Option<End> {
         "static" if second_is_word && !second_is(&["move"]) => Some(End::Semicolon),
         "const" if second_is(&["fn", "unsafe", "async", "extern"]) => Some(End::Braces),
         "const" if second_is_word => Some(End::Semicolon),
-        "unsafe" if second_is(&["fn", "impl", "trait", "extern", "mod", "auto"]) => Some(End::Braces),
+        "unsafe" if second_is(&["fn", "impl", "trait", "extern", "mod", "auto"]) => {
+            Some(End::Braces)
+        }
         "async" if second_is(&["fn", "unsafe", "extern"]) => Some(End::Braces),
         "auto" if second_is(&["trait"]) => Some(End::Braces),
-        "extern" => Some(if second_is(&["crate"]) { End::Semicolon } else { End::Braces }),
+        "extern" => Some(if second_is(&["crate"]) {
+            End::Semicolon
+        } else {
+            End::Braces
+        }),
         "macro_rules" if is_punct(second, '!') => Some(End::Braces),
         _ => None,
     }
@@ -90,6 +100,7 @@ impl Angles {
             '>' if !self.arrow => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
-        self.arrow = matches!(punct.as_char(), '-' | '=') && punct.spacing() == proc_macro2::Spacing::Joint;
+        self.arrow =
+            matches!(punct.as_char(), '-' | '=') && punct.spacing() == proc_macro2::Spacing::Joint;
     }
 }

@@ -5,8 +5,7 @@ use quote::{ToTokens, quote_spanned};
 use syn::LitStr;
 
 /// What may stand in braces.
-const ALLOWED: &str =
-    "in braces: an argument `{x}`, a field `{self.a.b}`, each with a format spec (`{x:.3}`, `{x:?}`), or the ordinal \
+const ALLOWED: &str = "in braces: an argument `{x}`, a field `{self.a.b}`, each with a format spec (`{x:.3}`, `{x:?}`), or the ordinal \
      `{#}`; `{{` and `}}` stand for braces";
 
 /// A text, known now or built when a capture is open.
@@ -32,7 +31,11 @@ pub(crate) struct Template {
 impl Label {
     /// A text without placeholders.
     pub(crate) fn plain(text: String) -> Self {
-        if text.trim().is_empty() { Self::Blank } else { Self::Static(text) }
+        if text.trim().is_empty() {
+            Self::Blank
+        } else {
+            Self::Static(text)
+        }
     }
 
     /// Reads the text of a literal.
@@ -41,9 +44,20 @@ impl Label {
         if !text.contains(['{', '}']) {
             return Ok(Self::plain(text));
         }
-        let mut reader = Reader { literal, rest: &text, format: String::new(), plain: String::new(), fields: Vec::new() };
+        let mut reader = Reader {
+            literal,
+            rest: &text,
+            format: String::new(),
+            plain: String::new(),
+            fields: Vec::new(),
+        };
         reader.run()?;
-        let Reader { format, plain, fields, .. } = reader;
+        let Reader {
+            format,
+            plain,
+            fields,
+            ..
+        } = reader;
         if fields.is_empty() && !reader_has_arguments(&format) {
             return Ok(Self::plain(plain));
         }
@@ -53,7 +67,11 @@ impl Label {
             .into_iter()
             .map(|field| field.unwrap_or_else(|| ordinal().into_token_stream()))
             .collect();
-        Ok(Self::Dynamic(Template { literal: LitStr::new(&format, span), positional, numbered }))
+        Ok(Self::Dynamic(Template {
+            literal: LitStr::new(&format, span),
+            positional,
+            numbered,
+        }))
     }
 }
 
@@ -78,7 +96,11 @@ impl Template {
 
     /// The expression that builds the text.
     pub(crate) fn format(&self, private: &TokenStream) -> TokenStream {
-        let Self { literal, positional, .. } = self;
+        let Self {
+            literal,
+            positional,
+            ..
+        } = self;
         quote_spanned!(Span::mixed_site()=> #private::format(::core::format_args!(#literal #(, #positional)*)))
     }
 }
@@ -105,7 +127,10 @@ impl Reader<'_> {
             } else if let Some(rest) = rest.strip_prefix("}}") {
                 self.brace("}}", '}', rest.len());
             } else if let Some(rest) = rest.strip_prefix('{') {
-                let Some(end) = rest.find(['{', '}']).filter(|end| rest[*end..].starts_with('}')) else {
+                let Some(end) = rest
+                    .find(['{', '}'])
+                    .filter(|end| rest[*end..].starts_with('}'))
+                else {
                     return Err(self.refused("a `{` is not closed"));
                 };
                 self.placeholder(&rest[..end])?;
@@ -138,7 +163,8 @@ impl Reader<'_> {
         if spec.is_some_and(|spec| spec.contains('*') && !spec.starts_with('*')) {
             return Err(self.refused("`*` in a format spec has no argument to read"));
         }
-        if spec.is_some_and(|spec| spec.starts_with(':') && !spec[1..].starts_with(['<', '^', '>'])) {
+        if spec.is_some_and(|spec| spec.starts_with(':') && !spec[1..].starts_with(['<', '^', '>']))
+        {
             return Err(self.refused(&format!("`{{{text}}}` is no placeholder")));
         }
         let mut parts = path.split('.');
@@ -166,7 +192,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn field(&self, path: Option<TokenStream>, root: &str, part: &str, text: &str) -> syn::Result<TokenStream> {
+    fn field(
+        &self,
+        path: Option<TokenStream>,
+        root: &str,
+        part: &str,
+        text: &str,
+    ) -> syn::Result<TokenStream> {
         let span = self.literal.span();
         let path = path.unwrap_or_else(|| {
             let root = identifier(root, span);

@@ -22,7 +22,11 @@ pub(crate) struct Place {
 
 impl Context {
     /// `runtime` is the `crate = path` option.
-    pub(crate) fn new(runtime: Option<&TokenStream>, function: &Ident, has_self_type: bool) -> Self {
+    pub(crate) fn new(
+        runtime: Option<&TokenStream>,
+        function: &Ident,
+        has_self_type: bool,
+    ) -> Self {
         let site = Span::mixed_site();
         let private = match runtime {
             Some(path) => quote_spanned!(site=> #path::private),
@@ -35,23 +39,36 @@ impl Context {
         } else {
             quote_spanned!(site=> #private::Name::Text(::core::concat!(::core::module_path!(), "::", #name)))
         };
-        Self { private, default_name }
+        Self {
+            private,
+            default_name,
+        }
     }
 
     /// The function itself.
     pub(crate) fn place(&self) -> Place {
-        Place { line: quote_spanned!(Span::mixed_site()=> ::core::line!()), default_name: self.default_name.clone() }
+        Place {
+            line: quote_spanned!(Span::mixed_site()=> ::core::line!()),
+            default_name: self.default_name.clone(),
+        }
     }
 
     /// An attribute on a statement; `name` is what the statement binds.
     pub(crate) fn statement(&self, attribute: Span, name: Option<&str>) -> Place {
-        let line = if proc_macro::is_available() { attribute.unwrap().line() } else { 0 };
+        let line = if proc_macro::is_available() {
+            attribute.unwrap().line()
+        } else {
+            0
+        };
         let line = Literal::u32_suffixed(u32::try_from(line).unwrap_or(0));
         let default_name = match name {
             Some(name) => self.text(name),
             None => self.default_name.clone(),
         };
-        Place { line: quote!(#line), default_name }
+        Place {
+            line: quote!(#line),
+            default_name,
+        }
     }
 
     fn text(&self, text: &str) -> TokenStream {
@@ -72,7 +89,8 @@ impl Context {
         let Place { line, .. } = place;
         let name = self.name(set.label(), place);
         let site = Span::mixed_site();
-        let mut call_site = quote_spanned!(site=> #private::CallSite::new(#name, ::core::file!(), #line));
+        let mut call_site =
+            quote_spanned!(site=> #private::CallSite::new(#name, ::core::file!(), #line));
         if let Some(span) = &set.span {
             if let Some(kind) = span.span_kind {
                 let kind = Ident::new(kind, site);
@@ -90,15 +108,31 @@ impl Context {
     }
 
     /// The expression that opens the span of `set`; `probes` are arguments that may tell the device.
-    pub(crate) fn open(&self, set: &Set, place: &Place, flavour: Flavour, probes: &[Ident]) -> TokenStream {
+    pub(crate) fn open(
+        &self,
+        set: &Set,
+        place: &Place,
+        flavour: Flavour,
+        probes: &[Ident],
+    ) -> TokenStream {
         let private = &self.private;
         let call_site = self.call_site(set, place);
         let site = Span::mixed_site();
         if let Some(measured) = &set.measured {
-            let infer = measured.measure.infer.then(|| quote_spanned!(site=> .infer()));
+            let infer = measured
+                .measure
+                .infer
+                .then(|| quote_spanned!(site=> .infer()));
             let key = self.key(set, measured);
             let details = self.details(measured, probes);
-            let open = Ident::new(if flavour == Flavour::Future { "async_measure" } else { "measure" }, site);
+            let open = Ident::new(
+                if flavour == Flavour::Future {
+                    "async_measure"
+                } else {
+                    "measure"
+                },
+                site,
+            );
             return quote_spanned! {site=>
                 #private::#open(const { &#private::MeasureSite::new(#call_site)#infer }, #key, #details)
             };
@@ -106,7 +140,14 @@ impl Context {
         let (open, text) = match set.label() {
             Some(Label::Dynamic(template)) => {
                 let text = template.closure(private);
-                (if template.numbered { "enter_numbered" } else { "enter_named" }, Some(quote_spanned!(site=> , #text)))
+                (
+                    if template.numbered {
+                        "enter_numbered"
+                    } else {
+                        "enter_named"
+                    },
+                    Some(quote_spanned!(site=> , #text)),
+                )
             }
             _ => ("enter", None),
         };
@@ -128,7 +169,11 @@ impl Context {
         if let Some(step) = &measured.measure.step {
             body.extend(quote_spanned!(site=> #private::Key::step(key, #step);));
         }
-        if body.is_empty() { quote_spanned!(site=> |_| {}) } else { quote_spanned!(site=> |key| { #body }) }
+        if body.is_empty() {
+            quote_spanned!(site=> |_| {})
+        } else {
+            quote_spanned!(site=> |key| { #body })
+        }
     }
 
     fn format(&self, template: &Template) -> TokenStream {
@@ -155,7 +200,11 @@ impl Context {
                 body.extend(quote_spanned!(site=> #private::Details::argument(details, &#probe);));
             }
         }
-        if body.is_empty() { quote_spanned!(site=> |_| {}) } else { quote_spanned!(site=> |details| { #body }) }
+        if body.is_empty() {
+            quote_spanned!(site=> |_| {})
+        } else {
+            quote_spanned!(site=> |details| { #body })
+        }
     }
 
     /// A record, split into what runs at entry and what runs when the value is there.
@@ -164,27 +213,42 @@ impl Context {
         let site = Span::mixed_site();
         let name = self.name(attribute.label.as_ref(), place);
         let line = &place.line;
-        let allow = attribute.allow_nonfinite.then(|| quote_spanned!(site=> .allow_nonfinite()));
-        let constant =
-            quote_spanned!(site=> const { &#private::RecordSite::new(#name, ::core::file!(), #line)#allow });
+        let allow = attribute
+            .allow_nonfinite
+            .then(|| quote_spanned!(site=> .allow_nonfinite()));
+        let constant = quote_spanned!(site=> const { &#private::RecordSite::new(#name, ::core::file!(), #line)#allow });
         let (early, text) = match &attribute.label {
             Some(Label::Dynamic(template)) => {
                 let variable = Ident::new(&format!("text{number}"), site);
                 let closure = template.closure(private);
-                let build = Ident::new(if template.numbered { "numbered_text" } else { "text" }, site);
-                let early = quote_spanned!(site=> let #variable = #private::#build(#constant, #closure););
-                (Some((variable.clone(), early)), quote_spanned!(site=> #variable))
+                let build = Ident::new(
+                    if template.numbered {
+                        "numbered_text"
+                    } else {
+                        "text"
+                    },
+                    site,
+                );
+                let early =
+                    quote_spanned!(site=> let #variable = #private::#build(#constant, #closure););
+                (
+                    Some((variable.clone(), early)),
+                    quote_spanned!(site=> #variable),
+                )
             }
             _ => (None, quote_spanned!(site=> ::core::option::Option::None)),
         };
         // Errors about the value's type belong to the user's attribute.
         let blamed = site.located_at(attribute.span);
         let function = Ident::new(attribute.kind.name(), blamed);
-        Record { early, call: Box::new(move |at, value, private| {
-            let own = Ident::new("value", blamed);
-            let value = value.map_or_else(|| quote!(#own), TokenStream::clone);
-            quote_spanned!(blamed=> #private::#function(#at, #constant, #text, &#value);)
-        }) }
+        Record {
+            early,
+            call: Box::new(move |at, value, private| {
+                let own = Ident::new("value", blamed);
+                let value = value.map_or_else(|| quote!(#own), TokenStream::clone);
+                quote_spanned!(blamed=> #private::#function(#at, #constant, #text, &#value);)
+            }),
+        }
     }
 }
 
@@ -200,7 +264,12 @@ pub(crate) struct Record {
 
 impl Record {
     /// The statement that records what stands at the place `value`, by default our own variable of that name.
-    pub(crate) fn call(&self, context: &Context, at: &TokenStream, value: Option<&TokenStream>) -> TokenStream {
+    pub(crate) fn call(
+        &self,
+        context: &Context,
+        at: &TokenStream,
+        value: Option<&TokenStream>,
+    ) -> TokenStream {
         (self.call)(at, value, &context.private)
     }
 }
@@ -215,7 +284,10 @@ pub(crate) enum Flavour {
 impl Set {
     /// The span's name, from whichever attribute gives it.
     pub(crate) fn label(&self) -> Option<&Label> {
-        self.measured.iter().chain(&self.span).find_map(|attribute| attribute.label.as_ref())
+        self.measured
+            .iter()
+            .chain(&self.span)
+            .find_map(|attribute| attribute.label.as_ref())
     }
 }
 

@@ -8,7 +8,9 @@ use crate::expand::{configuration, finish};
 use crate::function::{Pattern, pattern, type_colon};
 use crate::items::item_len;
 use crate::site::{Context, Flavour, Record};
-use crate::tokens::{Ours, braces, delimited, group_of, is_brace, is_punct, is_word, outer_attribute, regroup};
+use crate::tokens::{
+    Ours, braces, delimited, group_of, is_brace, is_punct, is_word, outer_attribute, regroup,
+};
 use crate::valid::{self, Set};
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -33,19 +35,39 @@ pub(crate) struct Scan {
 
 /// Words that a leading item may begin with.
 const ITEM_WORDS: [&str; 16] = [
-    "use ", "fn ", "struct ", "enum ", "const ", "static ", "type ", "impl", "trait ", "mod ", "pub ", "unsafe ", "async ",
-    "extern ", "macro_rules", "union ",
+    "use ",
+    "fn ",
+    "struct ",
+    "enum ",
+    "const ",
+    "static ",
+    "type ",
+    "impl",
+    "trait ",
+    "mod ",
+    "pub ",
+    "unsafe ",
+    "async ",
+    "extern ",
+    "macro_rules",
+    "union ",
 ];
 
 impl<'a> Statements<'a> {
     /// Expands what it finds.
     pub(crate) fn expanding(context: &'a Context) -> Self {
-        Self { context: Some(context), error: None }
+        Self {
+            context: Some(context),
+            error: None,
+        }
     }
 
     /// Takes our attributes away.
     pub(crate) fn stripping() -> Self {
-        Self { context: None, error: None }
+        Self {
+            context: None,
+            error: None,
+        }
     }
 
     /// The first thing that was refused.
@@ -58,11 +80,21 @@ impl<'a> Statements<'a> {
         // Walking trees costs a message to the compiler for each; its own text of the whole costs one.
         let text = stream.to_string();
         let text = text.trim_start();
-        let inner_attributes = ["#!", "# !", "//!", "/*!"].iter().any(|start| text.starts_with(start));
+        let inner_attributes = ["#!", "# !", "//!", "/*!"]
+            .iter()
+            .any(|start| text.starts_with(start));
         let attributes = text.as_bytes().contains(&b'#');
-        let item_first = ITEM_WORDS.iter().any(|word| text.starts_with(word)) || text.starts_with('#');
-        let changed = attributes.then(|| self.statements(stream.into_iter().collect())).flatten().map(regroup);
-        Scan { changed, inner_attributes, item_first }
+        let item_first =
+            ITEM_WORDS.iter().any(|word| text.starts_with(word)) || text.starts_with('#');
+        let changed = attributes
+            .then(|| self.statements(stream.into_iter().collect()))
+            .flatten()
+            .map(regroup);
+        Scan {
+            changed,
+            inner_attributes,
+            item_first,
+        }
     }
 
     /// Walks one level; the new trees where something changed.
@@ -104,7 +136,9 @@ impl<'a> Statements<'a> {
                     let inner = self.statements(group.stream().into_iter().collect());
                     changed |= inner.is_some();
                     out.push(match inner {
-                        Some(inner) => delimited(group.delimiter(), regroup(inner), group.span()).into(),
+                        Some(inner) => {
+                            delimited(group.delimiter(), regroup(inner), group.span()).into()
+                        }
                         None => tree.clone(),
                     });
                     start = group.delimiter() == Delimiter::Brace;
@@ -120,7 +154,13 @@ impl<'a> Statements<'a> {
     }
 
     /// Rewrites the statement at the head of `rest`; how many trees it takes.
-    fn annotated(&mut self, attributes: &Attributes, start: bool, rest: &[TokenTree], out: &mut Vec<TokenTree>) -> usize {
+    fn annotated(
+        &mut self,
+        attributes: &Attributes,
+        start: bool,
+        rest: &[TokenTree],
+        out: &mut Vec<TokenTree>,
+    ) -> usize {
         let Some(statement) = Statement::at(rest).filter(|_| start) else {
             self.refuse_place(attributes);
             out.extend(attributes.others.iter().cloned());
@@ -148,7 +188,8 @@ impl<'a> Statements<'a> {
 
     fn refuse_place(&mut self, attributes: &Attributes) {
         if let Some(first) = attributes.ours.first() {
-            self.error.get_or_insert(valid::not_a_statement(first.kind, first.span));
+            self.error
+                .get_or_insert(valid::not_a_statement(first.kind, first.span));
         }
     }
 }
@@ -161,12 +202,17 @@ struct Attributes {
 
 /// Reads the outer attributes at the head of `trees`, and how many trees they take.
 fn attributes(trees: &[TokenTree]) -> Option<(Attributes, usize)> {
-    let mut found = Attributes { ours: Vec::new(), others: Vec::new() };
+    let mut found = Attributes {
+        ours: Vec::new(),
+        others: Vec::new(),
+    };
     let mut at = 0;
     while let Some(outer) = trees.get(at..).and_then(outer_attribute) {
         match outer.ours {
             Some(ours) => found.ours.push(ours),
-            None => found.others.extend(trees.iter().skip(at).take(outer.len).cloned()),
+            None => found
+                .others
+                .extend(trees.iter().skip(at).take(outer.len).cloned()),
         }
         at += outer.len;
     }
@@ -175,9 +221,13 @@ fn attributes(trees: &[TokenTree]) -> Option<(Attributes, usize)> {
 
 /// `name!(…)`: what stands in its parentheses is the macro's.
 fn is_macro_call(trees: &[TokenTree]) -> bool {
-    const KEYWORDS: [&str; 12] =
-        ["if", "while", "match", "return", "in", "break", "else", "let", "mut", "move", "yield", "as"];
-    let Some(TokenTree::Ident(word)) = trees.first() else { return false };
+    const KEYWORDS: [&str; 12] = [
+        "if", "while", "match", "return", "in", "break", "else", "let", "mut", "move", "yield",
+        "as",
+    ];
+    let Some(TokenTree::Ident(word)) = trees.first() else {
+        return false;
+    };
     is_punct(trees.get(1), '!')
         && matches!(trees.get(2), Some(TokenTree::Group(group)) if group.delimiter() != Delimiter::None)
         && !KEYWORDS.iter().any(|keyword| word == keyword)
@@ -217,20 +267,36 @@ impl Statement {
         let semicolon = trees.iter().position(|tree| is_punct(Some(tree), ';'));
         let is = |text: &str| is_word(Some(word), text);
         if is("let") {
-            return Some(Self { len: semicolon.map_or(trees.len(), |at| at + 1), form: Form::Let });
+            return Some(Self {
+                len: semicolon.map_or(trees.len(), |at| at + 1),
+                form: Form::Let,
+            });
         }
         if is("loop") || is("while") || is("for") {
             let len = block_like_len(trees)?;
-            return Some(Self { len, form: Form::Loop { tail: trees.len() == len } });
+            return Some(Self {
+                len,
+                form: Form::Loop {
+                    tail: trees.len() == len,
+                },
+            });
         }
         if is_brace(Some(word)) || is("unsafe") || is("if") || is("match") {
             let len = block_like_len(trees)?;
             let continues = matches!(trees.get(len), Some(TokenTree::Punct(next)) if matches!(next.as_char(), '.' | '?'));
             if !continues {
                 if is_punct(trees.get(len), ';') {
-                    return Some(Self { len: len + 1, form: Form::Expression });
+                    return Some(Self {
+                        len: len + 1,
+                        form: Form::Expression,
+                    });
                 }
-                return Some(Self { len, form: Form::Block { tail: trees.len() == len } });
+                return Some(Self {
+                    len,
+                    form: Form::Block {
+                        tail: trees.len() == len,
+                    },
+                });
             }
         }
         let end = semicolon.unwrap_or(trees.len());
@@ -243,7 +309,10 @@ impl Statement {
             return None;
         }
         if semicolon.is_none() {
-            return Some(Self { len: end, form: Form::Tail });
+            return Some(Self {
+                len: end,
+                form: Form::Tail,
+            });
         }
         let form = assignment(expression).map_or(Form::Expression, Form::Assignment);
         Some(Self { len: end + 1, form })
@@ -251,9 +320,12 @@ impl Statement {
 }
 
 fn is_arm_or_field(trees: &[TokenTree]) -> bool {
-    let arrow = trees.windows(2).any(|pair| is_punct(pair.first(), '=') && is_joint(pair.first()) && is_punct(pair.get(1), '>'));
+    let arrow = trees.windows(2).any(|pair| {
+        is_punct(pair.first(), '=') && is_joint(pair.first()) && is_punct(pair.get(1), '>')
+    });
     let comma = trees.iter().any(|tree| is_punct(Some(tree), ','));
-    let field = matches!(trees.first(), Some(TokenTree::Ident(_))) && type_colon(trees, 1) == Some(1);
+    let field =
+        matches!(trees.first(), Some(TokenTree::Ident(_))) && type_colon(trees, 1) == Some(1);
     arrow || field || comma && !trees.iter().any(|tree| is_punct(Some(tree), '<'))
 }
 
@@ -287,7 +359,12 @@ fn block_like_len(trees: &[TokenTree]) -> Option<usize> {
     };
     let parsed = parser.parse2(trees.iter().cloned().collect()).ok();
     // What syn does not know, and what an editor sees half typed, ends at its first braces.
-    parsed.or_else(|| trees.iter().position(|tree| is_brace(Some(tree))).map(|at| at + 1))
+    parsed.or_else(|| {
+        trees
+            .iter()
+            .position(|tree| is_brace(Some(tree)))
+            .map(|at| at + 1)
+    })
 }
 
 fn block_like(input: syn::parse::ParseStream<'_>) -> syn::Result<()> {
@@ -324,7 +401,9 @@ fn expand(
     for ours in &attributes.ours {
         set.read(ours)?;
     }
-    let Some(first) = attributes.ours.first() else { return Ok(None) };
+    let Some(first) = attributes.ours.first() else {
+        return Ok(None);
+    };
     if let (Form::Loop { .. }, Some(record)) = (statement.form, set.records.first()) {
         return Err(valid::not_a_statement(record.kind, record.span));
     }
@@ -337,7 +416,13 @@ fn expand(
         return Err(syn::Error::new(first.span, text));
     }
     let target = Target::of(statement.form, trees, &set)?;
-    let writer = Writer { context, set: &set, first, target, others: &attributes.others };
+    let writer = Writer {
+        context,
+        set: &set,
+        first,
+        target,
+        others: &attributes.others,
+    };
     Ok(Some(writer.statement(statement.form, trees)))
 }
 
@@ -347,9 +432,14 @@ fn holds_await(trees: &[TokenTree]) -> bool {
     for (at, tree) in trees.iter().enumerate() {
         match tree {
             TokenTree::Ident(word) if word == "async" => own = true,
-            TokenTree::Ident(word) if word == "await" && at > 0 && is_punct(trees.get(at - 1), '.') => return true,
+            TokenTree::Ident(word)
+                if word == "await" && at > 0 && is_punct(trees.get(at - 1), '.') =>
+            {
+                return true;
+            }
             TokenTree::Group(group) => {
-                let asynchronous = std::mem::replace(&mut own, false) && group.delimiter() == Delimiter::Brace;
+                let asynchronous =
+                    std::mem::replace(&mut own, false) && group.delimiter() == Delimiter::Brace;
                 if !asynchronous && holds_await(&group.stream().into_iter().collect::<Vec<_>>()) {
                     return true;
                 }
@@ -378,38 +468,71 @@ impl Target {
                 let compound = matches!(trees.get(at.wrapping_sub(1)), Some(TokenTree::Punct(sign)) if sign.spacing() == proc_macro2::Spacing::Joint);
                 let end = if compound { at.saturating_sub(1) } else { at };
                 let trees: Vec<TokenTree> = trees.iter().take(end).cloned().collect();
-                let several = matches!(trees.as_slice(), [TokenTree::Group(_)]) || is_word(trees.first(), "_");
+                let several = matches!(trees.as_slice(), [TokenTree::Group(_)])
+                    || is_word(trees.first(), "_");
                 if let Some(record) = set.records.first()
                     && several
                 {
-                    let text = format!("`{}` reads the one place that an assignment sets", record.kind.name());
+                    let text = format!(
+                        "`{}` reads the one place that an assignment sets",
+                        record.kind.name()
+                    );
                     return Err(syn::Error::new(record.span, text));
                 }
                 let place = regroup(trees);
                 let name = place.to_string();
-                Ok(Self { place: Some(place), name: Some(name), bound: None })
+                Ok(Self {
+                    place: Some(place),
+                    name: Some(name),
+                    bound: None,
+                })
             }
-            _ => Ok(Self { place: None, name: None, bound: None }),
+            _ => Ok(Self {
+                place: None,
+                name: None,
+                bound: None,
+            }),
         }
     }
 
     fn of_let(trees: &[TokenTree], set: &Set) -> syn::Result<Self> {
         let site = Span::mixed_site();
-        let has_value = |from: usize| trees.iter().skip(from).any(|tree| is_punct(Some(tree), '='));
-        let end = trees.iter().position(|tree| is_punct(Some(tree), '=')).unwrap_or(trees.len().saturating_sub(1));
-        let end = type_colon(trees, 1).filter(|colon| *colon < end).unwrap_or(end);
+        let has_value = |from: usize| {
+            trees
+                .iter()
+                .skip(from)
+                .any(|tree| is_punct(Some(tree), '='))
+        };
+        let end = trees
+            .iter()
+            .position(|tree| is_punct(Some(tree), '='))
+            .unwrap_or(trees.len().saturating_sub(1));
+        let end = type_colon(trees, 1)
+            .filter(|colon| *colon < end)
+            .unwrap_or(end);
         let pattern_trees: Vec<TokenTree> = trees.iter().take(end).skip(1).cloned().collect();
         if let Some(record) = set.records.first()
             && !has_value(end)
         {
-            let text = format!("`{}` reads the value of this `let`, which has none yet", record.kind.name());
+            let text = format!(
+                "`{}` reads the value of this `let`, which has none yet",
+                record.kind.name()
+            );
             return Err(syn::Error::new(record.span, text));
         }
         if let Pattern::Name(name) = pattern(&pattern_trees) {
             let text = name.to_string();
-            return Ok(Self { place: Some(quote!(#name)), name: Some(text), bound: Some(name) });
+            return Ok(Self {
+                place: Some(quote!(#name)),
+                name: Some(text),
+                bound: Some(name),
+            });
         }
-        let text = pattern_trees.iter().cloned().collect::<TokenStream>().to_string();
+        let text = pattern_trees
+            .iter()
+            .cloned()
+            .collect::<TokenStream>()
+            .to_string();
         let names = bindings(&pattern_trees);
         let place = match names.as_slice() {
             [] => None,
@@ -417,10 +540,17 @@ impl Target {
             several => Some(quote_spanned!(site=> (#(&#several,)*))),
         };
         if let (Some(record), None) = (set.records.first(), &place) {
-            let text = format!("`{}` reads what this `let` binds, which is nothing", record.kind.name());
+            let text = format!(
+                "`{}` reads what this `let` binds, which is nothing",
+                record.kind.name()
+            );
             return Err(syn::Error::new(record.span, text));
         }
-        Ok(Self { place, name: Some(text), bound: None })
+        Ok(Self {
+            place,
+            name: Some(text),
+            bound: None,
+        })
     }
 }
 
@@ -448,14 +578,30 @@ fn collect(pattern: &syn::Pat, names: &mut Vec<Ident>) {
                 collect(inner, names);
             }
         }
-        syn::Pat::Tuple(tuple) => tuple.elems.iter().for_each(|element| collect(element, names)),
-        syn::Pat::TupleStruct(tuple) => tuple.elems.iter().for_each(|element| collect(element, names)),
-        syn::Pat::Struct(fields) => fields.fields.iter().for_each(|field| collect(&field.pat, names)),
-        syn::Pat::Slice(slice) => slice.elems.iter().for_each(|element| collect(element, names)),
+        syn::Pat::Tuple(tuple) => tuple
+            .elems
+            .iter()
+            .for_each(|element| collect(element, names)),
+        syn::Pat::TupleStruct(tuple) => tuple
+            .elems
+            .iter()
+            .for_each(|element| collect(element, names)),
+        syn::Pat::Struct(fields) => fields
+            .fields
+            .iter()
+            .for_each(|field| collect(&field.pat, names)),
+        syn::Pat::Slice(slice) => slice
+            .elems
+            .iter()
+            .for_each(|element| collect(element, names)),
         syn::Pat::Reference(reference) => collect(&reference.pat, names),
         syn::Pat::Paren(inner) => collect(&inner.pat, names),
         // Every alternative binds the same names.
-        syn::Pat::Or(alternatives) => alternatives.cases.iter().take(1).for_each(|case| collect(case, names)),
+        syn::Pat::Or(alternatives) => alternatives
+            .cases
+            .iter()
+            .take(1)
+            .for_each(|case| collect(case, names)),
         _ => {}
     }
 }
@@ -474,7 +620,11 @@ impl Writer<'_> {
         let others = self.others;
         match form {
             Form::Loop { tail } => {
-                let inside = if self.set.measured.is_some() { self.turns(trees) } else { regroup(trees.to_vec()) };
+                let inside = if self.set.measured.is_some() {
+                    self.turns(trees)
+                } else {
+                    regroup(trees.to_vec())
+                };
                 let outside = self.set.measured.is_none();
                 let open = outside.then(|| self.open());
                 let close = (outside && !tail).then(|| self.close());
@@ -499,7 +649,8 @@ impl Writer<'_> {
     }
 
     fn place(&self) -> crate::site::Place {
-        self.context.statement(self.first.span, self.target.name.as_deref())
+        self.context
+            .statement(self.first.span, self.target.name.as_deref())
     }
 
     fn open(&self) -> TokenStream {
@@ -507,7 +658,9 @@ impl Writer<'_> {
         if !self.set.opens_span() {
             return TokenStream::new();
         }
-        let open = self.context.open(self.set, &self.place(), Flavour::Call, &[]);
+        let open = self
+            .context
+            .open(self.set, &self.place(), Flavour::Call, &[]);
         self.gated(quote_spanned!(site=> let guard = #open;))
     }
 
@@ -541,7 +694,9 @@ impl Writer<'_> {
 
     fn records(&self) -> Vec<Record> {
         let record = |(number, attribute): (usize, &Attribute)| {
-            let place = self.context.statement(attribute.span, self.target.name.as_deref());
+            let place = self
+                .context
+                .statement(attribute.span, self.target.name.as_deref());
             self.context.record(attribute, &place, number)
         };
         self.set.records.iter().enumerate().map(record).collect()
@@ -555,7 +710,12 @@ impl Writer<'_> {
         let records = self.records();
         let open = self.open();
         let sees_failure = self.set.measured.is_some() && self.target.bound.is_some();
-        let Some(value) = self.target.place.as_ref().filter(|_| !records.is_empty() || sees_failure) else {
+        let Some(value) = self
+            .target
+            .place
+            .as_ref()
+            .filter(|_| !records.is_empty() || sees_failure)
+        else {
             let close = self.close();
             return quote!(#open #(#others)* #body #close);
         };
@@ -566,10 +726,14 @@ impl Writer<'_> {
             let call = record.call(self.context, &at, Some(value));
             self.gated(quote_spanned!(site=> #[allow(clippy::used_underscore_binding)] #call))
         });
-        let finish = self.set.measured.is_some().then(|| match &self.target.bound {
-            Some(_) => self.gated(finish(self.context, value)),
-            None => self.gated(self.succeed()),
-        });
+        let finish = self
+            .set
+            .measured
+            .is_some()
+            .then(|| match &self.target.bound {
+                Some(_) => self.gated(finish(self.context, value)),
+                None => self.gated(self.succeed()),
+            });
         let ended = self.gated(quote_spanned!(site=> let ended = #end;));
         quote_spanned! {site=>
             #open
@@ -583,7 +747,11 @@ impl Writer<'_> {
 
     /// Labels are built before the statement, from what it is given.
     fn early(&self, records: &[Record]) -> TokenStream {
-        records.iter().filter_map(|record| record.early.as_ref()).map(|(_, early)| self.gated(early.clone())).collect()
+        records
+            .iter()
+            .filter_map(|record| record.early.as_ref())
+            .map(|(_, early)| self.gated(early.clone()))
+            .collect()
     }
 
     fn succeed(&self) -> TokenStream {
@@ -596,7 +764,11 @@ impl Writer<'_> {
         let site = Span::mixed_site();
         let private = &self.context.private;
         let others = self.others;
-        let len = if semicolon { trees.len().saturating_sub(1) } else { trees.len() };
+        let len = if semicolon {
+            trees.len().saturating_sub(1)
+        } else {
+            trees.len()
+        };
         let value = regroup(trees.iter().take(len).cloned().collect());
         let records = self.records();
         let open = self.open();
@@ -604,8 +776,14 @@ impl Writer<'_> {
         let end = self.end();
         let at = quote_spanned!(site=> &ended);
         let reference = quote_spanned!(site=> *value);
-        let calls = records.iter().map(|record| record.call(self.context, &at, None));
-        let finish = self.set.measured.is_some().then(|| finish(self.context, &reference));
+        let calls = records
+            .iter()
+            .map(|record| record.call(self.context, &at, None));
+        let finish = self
+            .set
+            .measured
+            .is_some()
+            .then(|| finish(self.context, &reference));
         let tapped = quote_spanned! {site=>
             #private::tap(#value, |value| {
                 let ended = #end;
@@ -623,7 +801,9 @@ impl Writer<'_> {
     /// A loop each of whose turns is one call.
     fn turns(&self, trees: &[TokenTree]) -> TokenStream {
         let mut trees = trees.to_vec();
-        let Some(body) = trees.pop() else { return TokenStream::new() };
+        let Some(body) = trees.pop() else {
+            return TokenStream::new();
+        };
         let Some(group) = group_of(Some(&body), Delimiter::Brace) else {
             trees.push(body);
             return regroup(trees);

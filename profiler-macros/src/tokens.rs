@@ -81,7 +81,10 @@ pub(crate) fn outer_attribute(trees: &[TokenTree]) -> Option<Outer> {
         return None;
     }
     let group = group_of(trees.get(1), Delimiter::Bracket)?;
-    Some(Outer { len: 2, ours: ours(group) })
+    Some(Outer {
+        len: 2,
+        ours: ours(group),
+    })
 }
 
 /// Reads `path::to::name(args)`; the last segment of the path decides.
@@ -101,10 +104,17 @@ fn ours(group: &Group) -> Option<Ours> {
     let kind = Kind::named(&name.to_string())?;
     let (args, malformed) = match trees.get(end..) {
         None | Some([]) => (TokenStream::new(), None),
-        Some([TokenTree::Group(group)]) if group.delimiter() == Delimiter::Parenthesis => (group.stream(), None),
+        Some([TokenTree::Group(group)]) if group.delimiter() == Delimiter::Parenthesis => {
+            (group.stream(), None)
+        }
         Some([other, ..]) => (TokenStream::new(), Some(other.span())),
     };
-    Some(Ours { kind, span: name.span(), args, malformed })
+    Some(Ours {
+        kind,
+        span: name.span(),
+        args,
+        malformed,
+    })
 }
 
 /// Puts trees together again so that they mean what they meant.
@@ -118,8 +128,10 @@ pub(crate) fn regroup(trees: Vec<TokenTree>) -> TokenStream {
     while let Some(tree) = trees.next() {
         let tree = match tree {
             TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
-                let first = matches!(rebuilt.last(), None | Some(TokenTree::Punct(_))) && starts_statement(rebuilt.last());
-                let operand = matches!(trees.peek(), Some(TokenTree::Punct(next)) if next.as_char() != ';');
+                let first = matches!(rebuilt.last(), None | Some(TokenTree::Punct(_)))
+                    && starts_statement(rebuilt.last());
+                let operand =
+                    matches!(trees.peek(), Some(TokenTree::Punct(next)) if next.as_char() != ';');
                 visible(group, first && !operand)
             }
             other => other,
@@ -143,26 +155,48 @@ fn visible(group: Group, alone: bool) -> TokenTree {
         return TokenTree::Group(group);
     }
     let needed = match trees.first() {
-        Some(TokenTree::Ident(word)) if word == "dyn" || word == "impl" => syn::parse2::<syn::Type>(stream.clone()).is_ok(),
+        Some(TokenTree::Ident(word)) if word == "dyn" || word == "impl" => {
+            syn::parse2::<syn::Type>(stream.clone()).is_ok()
+        }
         Some(TokenTree::Ident(word)) if word == "let" => false,
         _ => match syn::parse2::<Expr>(stream.clone()) {
             Ok(Expr::Range(range)) => range.start.is_some() || range.end.is_some(),
             Ok(
-                Expr::Path(_) | Expr::Lit(_) | Expr::MethodCall(_) | Expr::Call(_) | Expr::Field(_) | Expr::Index(_)
-                | Expr::Macro(_) | Expr::Paren(_) | Expr::Tuple(_) | Expr::Array(_) | Expr::Try(_) | Expr::Await(_)
+                Expr::Path(_)
+                | Expr::Lit(_)
+                | Expr::MethodCall(_)
+                | Expr::Call(_)
+                | Expr::Field(_)
+                | Expr::Index(_)
+                | Expr::Macro(_)
+                | Expr::Paren(_)
+                | Expr::Tuple(_)
+                | Expr::Array(_)
+                | Expr::Try(_)
+                | Expr::Await(_)
                 | Expr::Group(_),
             )
             | Err(_) => false,
             Ok(
-                Expr::If(_) | Expr::Match(_) | Expr::Block(_) | Expr::Unsafe(_) | Expr::ForLoop(_) | Expr::While(_)
-                | Expr::Loop(_) | Expr::Const(_),
+                Expr::If(_)
+                | Expr::Match(_)
+                | Expr::Block(_)
+                | Expr::Unsafe(_)
+                | Expr::ForLoop(_)
+                | Expr::While(_)
+                | Expr::Loop(_)
+                | Expr::Const(_),
             ) => !alone,
             Ok(_) => true,
         },
     };
     if needed {
         // The inner stream is handed on untouched.
-        TokenTree::Group(delimited(Delimiter::Parenthesis, stream, Span::mixed_site()))
+        TokenTree::Group(delimited(
+            Delimiter::Parenthesis,
+            stream,
+            Span::mixed_site(),
+        ))
     } else {
         TokenTree::Group(group)
     }

@@ -1,8 +1,8 @@
 //! What is refused, at which token, in which words.
 
 use crate::args::{Attribute, Kind};
-use crate::label::Label;
 use crate::function::{Body, Function, is_never};
+use crate::label::Label;
 use crate::tokens::Ours;
 use proc_macro2::{Span, TokenTree};
 
@@ -27,22 +27,30 @@ impl Set {
             Kind::Measured => (&mut self.measured, self.span.as_ref()),
         };
         if let Some(first) = place {
+            let what = if first.kind == attribute.kind {
+                "twice"
+            } else {
+                "and another span"
+            };
             let text = format!(
-                "`{}` and `{}` on one item: one of `profile_step`, `profile_span` and one `measured` may stand \
+                "`{}` {what} on one item: one of `profile_step`, `profile_span` and one `measured` may stand \
                  together, with any number of records",
-                first.kind.name(),
-                attribute.kind.name()
+                first.kind.name()
             );
             return Err(syn::Error::new(attribute.span, text));
         }
         if attribute.label.is_some() && other.is_some_and(|other| other.label.is_some()) {
-            return Err(syn::Error::new(attribute.span, "`measured` and its step are one span: give it one `name`"));
+            return Err(syn::Error::new(
+                attribute.span,
+                "`measured` and its step are one span: give it one `name`",
+            ));
         }
         *place = Some(attribute);
         let numbered = matches!(self.label(), Some(Label::Dynamic(template)) if template.numbered);
         match &self.measured {
             Some(measured) if numbered => {
-                let text = "a measured call counts itself: its name takes arguments and fields, not `{#}`";
+                let text =
+                    "a measured call counts itself: its name takes arguments and fields, not `{#}`";
                 Err(syn::Error::new(measured.span, text))
             }
             _ => Ok(()),
@@ -56,7 +64,11 @@ impl Set {
 
     /// `crate = path`, wherever it was given.
     pub(crate) fn runtime(&self) -> Option<&proc_macro2::TokenStream> {
-        self.span.iter().chain(&self.measured).chain(&self.records).find_map(|attribute| attribute.runtime.as_ref())
+        self.span
+            .iter()
+            .chain(&self.measured)
+            .chain(&self.records)
+            .find_map(|attribute| attribute.runtime.as_ref())
     }
 
     pub(crate) fn opens_span(&self) -> bool {
@@ -68,7 +80,10 @@ impl Set {
 pub(crate) fn read(ours: &Ours) -> syn::Result<Attribute> {
     if let Some(span) = ours.malformed {
         let name = ours.kind.name();
-        return Err(syn::Error::new(span, format!("arguments stand in parentheses: `#[{name}(…)]`")));
+        return Err(syn::Error::new(
+            span,
+            format!("arguments stand in parentheses: `#[{name}(…)]`"),
+        ));
     }
     Attribute::read(ours.kind, ours.span, ours.args.clone())
 }
@@ -76,7 +91,11 @@ pub(crate) fn read(ours: &Ours) -> syn::Result<Attribute> {
 /// An item that is no function.
 pub(crate) fn not_a_function(kind: Kind, span: Span, word: &str) -> syn::Error {
     let name = kind.name();
-    let found = if word.is_empty() { String::new() } else { format!(", not on `{word}`") };
+    let found = if word.is_empty() {
+        String::new()
+    } else {
+        format!(", not on `{word}`")
+    };
     syn::Error::new(
         span,
         format!(
@@ -109,7 +128,9 @@ fn on_return(function: &Function, record: &Attribute) -> syn::Result<()> {
             "`{name}` reads the return value, and this function has none; put it on a function that returns one, on a \
              `let` inside or on a parameter"
         ),
-        Some(output) if is_never(output) => format!("`{name}` reads the return value, and this function never returns"),
+        Some(output) if is_never(output) => {
+            format!("`{name}` reads the return value, and this function never returns")
+        }
         Some(_) if function.track_caller => format!(
             "`{name}` reads the return value, for which the body of a `#[track_caller]` function would lose its caller; \
              put it on a `let` inside, or remove `#[track_caller]`"
@@ -144,7 +165,10 @@ pub(crate) fn not_a_statement(kind: Kind, span: Span) -> syn::Error {
     } else {
         "`let`, an assignment, a call, a block, `for`, `while`, `loop`"
     };
-    syn::Error::new(span, format!("inside a function `{name}` stands on a statement: {forms}"))
+    syn::Error::new(
+        span,
+        format!("inside a function `{name}` stands on a statement: {forms}"),
+    )
 }
 
 /// The trees of a return type hold an `impl`.

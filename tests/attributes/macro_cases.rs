@@ -159,8 +159,8 @@ pub mod m02_interleaved {
 // M03: a future is dropped midway; its locals run annotated code while they are dropped.
 pub mod m03_cancelled {
     use super::support::{block_on, poll_once, yield_now};
-    use std::sync::atomic::{AtomicU32, Ordering};
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     #[measured]
     pub fn cleanup(n: &AtomicU32) {
@@ -201,8 +201,8 @@ pub mod m04_returns_future {
     use std::cell::Cell;
     use std::future::Future;
     use std::pin::Pin;
-    use std::sync::atomic::{AtomicU32, Ordering};
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     #[measured]
     pub fn eager<'a>(n: &'a Cell<u32>) -> impl Future<Output = u32> + 'a {
@@ -241,7 +241,11 @@ pub mod m04_returns_future {
     pub fn check() {
         let n = Cell::new(1);
         let fut = eager(&n);
-        assert_eq!(n.get(), 2, "the part before the async block runs at the call");
+        assert_eq!(
+            n.get(),
+            2,
+            "the part before the async block runs at the call"
+        );
         assert_eq!(block_on(fut), 20);
         let (fut, progress) = with_handle(4);
         assert_eq!(progress.load(Ordering::SeqCst), 4);
@@ -886,7 +890,11 @@ pub mod m16_macro_rules {
 
     pub fn check() {
         assert_eq!(doubled(4) + doubled(101), 8);
-        assert_eq!(Triple.forward(2.0), 6.0, "the invisible group around `$gain` must survive");
+        assert_eq!(
+            Triple.forward(2.0),
+            6.0,
+            "the invisible group around `$gain` must survive"
+        );
         assert_eq!(block_on(seven()), 7);
         assert_eq!(nine(), 9);
     }
@@ -999,7 +1007,12 @@ pub mod m18_parameters {
     pub fn check() {
         assert_eq!(mutated(1, vec![1]), 3);
         let named = ("ab".to_owned(), 1);
-        let got = destructured(Shape { rows: 2, cols: 2 }, Pair(1, 9), (1, [1, 0, 0, 1]), &named);
+        let got = destructured(
+            Shape { rows: 2, cols: 2 },
+            Pair(1, 9),
+            (1, [1, 0, 0, 1]),
+            &named,
+        );
         assert_eq!(got, 13);
         assert_eq!(ignored(0, "", 0, ()) + bound((1, 2)), 5);
         assert_eq!(block_on(in_async(1, Pair(1, 1), String::new(), &3)), 7);
@@ -1120,7 +1133,10 @@ pub mod m20_qualifiers {
 
     pub fn check() {
         let x = 5;
-        assert_eq!(unsafe { read(&x) } + block_on(unsafe { read_later(&x) }), 10);
+        assert_eq!(
+            unsafe { read(&x) } + block_on(unsafe { read_later(&x) }),
+            10
+        );
         let f: extern "C" fn(i32, i32) -> i32 = add;
         let g: unsafe extern "C" fn(*const i32, i32) -> i32 = add_through;
         let h: extern "system" fn(i32, i32) -> i32 = sub;
@@ -1229,7 +1245,10 @@ pub mod m22_generics {
         assert_eq!(higher_ranked(|s| &s[1..]), 2);
         let b: Buffer<u8> = Buffer { data: [1, 2, 3, 4] };
         assert_eq!(b.show("-"), "1-2-3-4");
-        assert_eq!(b.try_map(|x| if x < 9 { Ok(x) } else { Err(()) }), Ok(vec![1, 2, 3, 4]));
+        assert_eq!(
+            b.try_map(|x| if x < 9 { Ok(x) } else { Err(()) }),
+            Ok(vec![1, 2, 3, 4])
+        );
     }
 }
 
@@ -1277,7 +1296,7 @@ pub mod m23_impl_arguments {
 
 // M24: arguments are dropped when and in the order in which they were dropped before.
 pub mod m24_drop_order {
-    use super::support::{block_on, poll_once, yield_now, Log, Noisy};
+    use super::support::{Log, Noisy, block_on, poll_once, yield_now};
 
     pub fn plain(_used: Noisy, _: Noisy, _unused: Noisy, log: &Log) {
         let _local = Noisy("local", log.clone());
@@ -1304,7 +1323,11 @@ pub mod m24_drop_order {
     }
 
     fn three(log: &Log) -> (Noisy, Noisy, Noisy) {
-        (Noisy("a", log.clone()), Noisy("b", log.clone()), Noisy("c", log.clone()))
+        (
+            Noisy("a", log.clone()),
+            Noisy("b", log.clone()),
+            Noisy("c", log.clone()),
+        )
     }
 
     pub fn check() {
@@ -1477,7 +1500,11 @@ pub mod m26_inference {
 
     #[measured]
     pub fn trait_object(b: bool) -> Box<dyn Fn(u8) -> u8> {
-        if b { Box::new(|x| x + 1) } else { Box::new(|x| x) }
+        if b {
+            Box::new(|x| x + 1)
+        } else {
+            Box::new(|x| x)
+        }
     }
 
     #[measured]
@@ -1498,7 +1525,10 @@ pub mod m26_inference {
     }
 
     pub fn check() {
-        assert_eq!(collected().len() + block_on(collected_later()).unwrap().len(), 7);
+        assert_eq!(
+            collected().len() + block_on(collected_later()).unwrap().len(),
+            7
+        );
         assert_eq!(parsed("-3"), Some(-3));
         assert_eq!(defaulted::<u8>(), 0);
         assert_eq!(&*through_into("a"), "a");
@@ -1512,7 +1542,7 @@ pub mod m26_inference {
 // M27: a panic passes through annotated frames.
 pub mod m27_panics {
     use super::support::{poll_once, yield_now};
-    use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
     #[measured]
     pub fn inner(n: u32) -> u32 {
@@ -1691,17 +1721,39 @@ pub mod m30_strict_lints {
     #![forbid(unsafe_code)]
     #![deny(warnings, missing_docs, unused, nonstandard_style)]
     #![deny(unused_qualifications, unused_results, let_underscore_drop)]
-    #![deny(single_use_lifetimes, trivial_casts, elided_lifetimes_in_paths, unused_lifetimes)]
+    #![deny(
+        single_use_lifetimes,
+        trivial_casts,
+        elided_lifetimes_in_paths,
+        unused_lifetimes
+    )]
     #![deny(clippy::all, clippy::pedantic)]
-    #![deny(clippy::used_underscore_binding, clippy::shadow_unrelated, clippy::shadow_same)]
+    #![deny(
+        clippy::used_underscore_binding,
+        clippy::shadow_unrelated,
+        clippy::shadow_same
+    )]
     #![deny(clippy::let_underscore_untyped, clippy::let_underscore_must_use)]
-    #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-    #![deny(clippy::absolute_paths, clippy::std_instead_of_core, clippy::str_to_string)]
-    #![deny(clippy::question_mark_used, clippy::unreachable, clippy::allow_attributes)]
+    #![deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )]
+    #![deny(
+        clippy::absolute_paths,
+        clippy::std_instead_of_core,
+        clippy::str_to_string
+    )]
+    #![deny(
+        clippy::question_mark_used,
+        clippy::unreachable,
+        clippy::allow_attributes
+    )]
     #![deny(clippy::arithmetic_side_effects, clippy::default_numeric_fallback)]
     #![deny(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_names)]
     use super::support::yield_now;
-    use super::tensor::{mk, Tensor};
+    use super::tensor::{Tensor, mk};
 
     /// A unit function.
     #[measured]
@@ -1786,7 +1838,7 @@ pub mod m30_strict_lints {
 
 // M31: record_stats looks at the value, not at the spelling of the return type.
 pub mod m31_stats_return_types {
-    use super::tensor::{self, fail, first, mk, Tensor};
+    use super::tensor::{self, Tensor, fail, first, mk};
 
     pub type Fallible = tensor::Result<Tensor>;
     pub type Maybe<T> = Option<T>;
@@ -1860,7 +1912,7 @@ pub mod m31_stats_return_types {
 // M32: two of our attributes on one function, in either order.
 pub mod m32_stacked {
     use super::support::{block_on, yield_now};
-    use super::tensor::{first, mk, Tensor};
+    use super::tensor::{Tensor, first, mk};
 
     #[measured]
     #[record_stats("inner")]
@@ -1952,7 +2004,10 @@ pub mod m33_lazy_returns {
         let mut c = counter(1);
         assert_eq!(c() + c(), 5);
         let it = generated(3);
-        assert_eq!(std::thread::spawn(move || it.sum::<u32>()).join().unwrap(), 6);
+        assert_eq!(
+            std::thread::spawn(move || it.sum::<u32>()).join().unwrap(),
+            6
+        );
         assert_eq!(compose(|x: u32| x + 1, |y| y * 2)(1), 4);
         // With a session: `leaf` called from the iterator is not a child of `squares`.
     }

@@ -19,15 +19,28 @@ fn errors_of_a_body_are_its_own() {
             continue;
         }
         let expected = std::fs::read_to_string(path.with_extension("stderr")).unwrap();
-        assert_eq!(error_lines(&expected), error_lines(&plain_errors(&path)), "{}", path.display());
+        assert_eq!(
+            error_lines(&expected),
+            error_lines(&plain_errors(&path)),
+            "{}",
+            path.display()
+        );
     }
 }
 
 /// What rustc says of the program once the lines of attributes and imports are empty.
 fn plain_errors(path: &Path) -> String {
     let source = std::fs::read_to_string(path).unwrap();
-    let plain: Vec<&str> =
-        source.lines().map(|line| if line.starts_with("#[") || line.starts_with("use ") { "" } else { line }).collect();
+    let plain: Vec<&str> = source
+        .lines()
+        .map(|line| {
+            if line.starts_with("#[") || line.starts_with("use ") {
+                ""
+            } else {
+                line
+            }
+        })
+        .collect();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("plain.rs");
     std::fs::write(&file, plain.join("\n")).unwrap();
