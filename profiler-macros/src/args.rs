@@ -67,7 +67,6 @@ impl Kind {
 }
 
 /// One of our attributes as written.
-
 pub(crate) struct Attribute {
     pub(crate) kind: Kind,
     /// Where its name stands.
