@@ -67,7 +67,6 @@ impl Kind {
 }
 
 /// One of our attributes as written.
-
 pub(crate) struct Attribute {
     pub(crate) kind: Kind,
     /// Where its name stands.
@@ -164,7 +163,12 @@ impl Attribute {
         if word == "crate" {
             input.parse::<Token![=]>()?;
             let path = input.call(Path::parse_mod_style)?;
-            return once(&mut self.runtime, path.into_token_stream(), &word);
+            return once(
+                &mut self.runtime,
+                path.into_token_stream(),
+                &word,
+                self.kind,
+            );
         }
         match self.kind {
             Kind::ProfileStep | Kind::ProfileSpan => self.span_option(&word, input),
@@ -190,9 +194,9 @@ impl Attribute {
                         return Err(syn::Error::new(kind.span(), text));
                     }
                 };
-                once(&mut self.span_kind, variant, word)
+                once(&mut self.span_kind, variant, word, self.kind)
             }
-            "detached" => flag(&mut self.detached, word),
+            "detached" => flag(&mut self.detached, word, self.kind),
             other if self.kind == Kind::ProfileStep && !input.peek(Token![=]) => {
                 let variant = match other {
                     "forward" | "fwd" => "Forward",
@@ -206,7 +210,7 @@ impl Attribute {
                         return Err(syn::Error::new(word.span(), text));
                     }
                 };
-                once(&mut self.step, variant, word)
+                once(&mut self.step, variant, word, self.kind)
             }
             _ => Err(self.unknown(word)),
         }
@@ -214,15 +218,20 @@ impl Attribute {
 
     fn measured_option(&mut self, word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
         match word.to_string().as_str() {
-            "infer" => flag(&mut self.measure.infer, word),
+            "infer" => flag(&mut self.measure.infer, word, self.kind),
             "name" => self.name(word, input),
-            "device" => once(&mut self.measure.device, expression(input)?, word),
-            "step" => once(&mut self.measure.step, expression(input)?, word),
-            "items" => once(&mut self.measure.items, expression(input)?, word),
+            "device" => once(
+                &mut self.measure.device,
+                expression(input)?,
+                word,
+                self.kind,
+            ),
+            "step" => once(&mut self.measure.step, expression(input)?, word, self.kind),
+            "items" => once(&mut self.measure.items, expression(input)?, word, self.kind),
             "tags" => {
                 let group;
                 syn::parenthesized!(group in input);
-                once(&mut self.measure.tags, tags(&group)?, word)
+                once(&mut self.measure.tags, tags(&group)?, word, self.kind)
             }
             _ => Err(self.unknown(word)),
         }
@@ -233,7 +242,7 @@ impl Attribute {
             return Err(self.unknown(word));
         }
         if word == "allow_nonfinite" {
-            return flag(&mut self.allow_nonfinite, word);
+            return flag(&mut self.allow_nonfinite, word, self.kind);
         }
         self.labelled(word.span(), Label::plain(word.unraw().to_string()))
     }
@@ -256,7 +265,7 @@ impl Attribute {
             return Err(input.error("a name is a string literal: `name = \"…\"`"));
         }
         let literal: LitStr = input.parse()?;
-        once(&mut self.label, Label::read(&literal)?, word)
+        once(&mut self.label, Label::read(&literal)?, word, self.kind)
     }
 
     fn unknown(&self, word: &Ident) -> syn::Error {
@@ -270,25 +279,28 @@ impl Attribute {
 }
 
 /// Stores what must not be there yet.
-fn once<T>(place: &mut Option<T>, value: T, word: &Ident) -> syn::Result<()> {
+fn once<T>(place: &mut Option<T>, value: T, word: &Ident, kind: Kind) -> syn::Result<()> {
     if place.is_some() {
-        return Err(syn::Error::new(
-            word.span(),
-            format!("`{word}` is given twice"),
-        ));
+        return Err(twice(word, kind));
     }
     *place = Some(value);
     Ok(())
 }
 
-fn flag(place: &mut bool, word: &Ident) -> syn::Result<()> {
+fn flag(place: &mut bool, word: &Ident, kind: Kind) -> syn::Result<()> {
     if std::mem::replace(place, true) {
-        return Err(syn::Error::new(
-            word.span(),
-            format!("`{word}` is given twice"),
-        ));
+        return Err(twice(word, kind));
     }
     Ok(())
+}
+
+fn twice(word: &Ident, kind: Kind) -> syn::Error {
+    let text = format!(
+        "`{word}` is given twice; `{}` takes, once each, {}",
+        kind.name(),
+        kind.allowed()
+    );
+    syn::Error::new(word.span(), text)
 }
 
 /// `= EXPR`

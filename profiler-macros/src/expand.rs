@@ -2,13 +2,14 @@
 
 use crate::args::Kind;
 use crate::boxed;
-use crate::function::{self, Body, Function, Item, Param, Pattern, is_never, without_impl};
+use crate::function::{self, Body, Function, Item, Pattern, is_never, without_impl};
 use crate::items::item_len;
+use crate::params::{Rebind, argument, params, rebindings};
 use crate::site::{Context, Flavour, Record};
 use crate::statements::Statements;
-use crate::tokens::{Ours, braces, delimited, is_punct, regroup};
+use crate::tokens::{Ours, braces, is_punct, regroup};
 use crate::valid::{self, Set, holds_impl};
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 
 /// Expands one attribute, together with those of ours that stand below it.
@@ -139,7 +140,7 @@ fn expand(
 }
 
 /// The user's body, with the attributes inside it expanded.
-struct PlainBody {
+pub(crate) struct PlainBody {
     stream: TokenStream,
     /// Whether an item opens it.
     item_first: bool,
@@ -149,8 +150,8 @@ struct PlainBody {
 
 impl PlainBody {
     /// Splits off what must stay first: inner attributes, and leading items where `items` says so.
-    fn split(self, items: bool) -> (TokenStream, TokenStream) {
-        if !self.inner_attributes && !(items && self.item_first) {
+    pub(crate) fn split(self, items: bool) -> (TokenStream, TokenStream) {
+        if !(self.inner_attributes || items && self.item_first) {
             return (TokenStream::new(), self.stream);
         }
         let mut head: Vec<TokenTree> = self.stream.into_iter().collect();
@@ -167,26 +168,16 @@ impl PlainBody {
         (regroup(head), regroup(rest))
     }
 }
-
-/// What becomes of the parameters.
-#[derive(PartialEq, Eq)]
-enum Rebind {
-    /// They stay; our attributes go.
-    Nothing,
-    /// Patterns move into the body, where names are bound again.
-    All,
-}
-
 /// Everything that an expansion is made of.
-struct Plan<'a> {
-    set: &'a Set,
-    function: &'a Function,
-    context: &'a Context,
-    records: Vec<Record>,
+pub(crate) struct Plan<'a> {
+    pub(crate) set: &'a Set,
+    pub(crate) function: &'a Function,
+    pub(crate) context: &'a Context,
+    pub(crate) records: Vec<Record>,
     /// What runs when the span has just opened: records of parameters.
-    entry: TokenStream,
+    pub(crate) entry: TokenStream,
     /// The place of the user's braces.
-    span: Span,
+    pub(crate) span: Span,
 }
 
 impl Plan<'_> {
@@ -280,7 +271,7 @@ impl Plan<'_> {
     }
 
     /// Arguments that may tell the device of a measured call.
-    fn probes(&self) -> Vec<Ident> {
+    pub(crate) fn probes(&self) -> Vec<Ident> {
         if self
             .set
             .measured
@@ -301,7 +292,7 @@ impl Plan<'_> {
         names.collect()
     }
 
-    fn open(&self, flavour: Flavour, probes: &[Ident]) -> TokenStream {
+    pub(crate) fn open(&self, flavour: Flavour, probes: &[Ident]) -> TokenStream {
         self.context
             .open(self.set, &self.context.place(), flavour, probes)
     }
@@ -336,9 +327,22 @@ impl Plan<'_> {
     }
 
     /// The user's body as a scope of its own, whose last temporaries go before the arguments as in a function.
-    fn scope(&self, body: TokenStream) -> TokenStream {
+    pub(crate) fn scope(&self, body: TokenStream) -> TokenStream {
         let body = braces(body, self.span);
         quote_spanned!(Span::mixed_site()=> match () { () => #body })
+    }
+
+    /// The same with its declared type in sight, if that is one word: without it clippy takes the literals of a closure
+    /// for untyped ones. A longer type would draw lints and errors of its own.
+    pub(crate) fn typed(&self, scope: TokenStream) -> TokenStream {
+        match self.function.output.as_deref() {
+            Some([TokenTree::Ident(output)]) => quote_spanned! {Span::mixed_site()=>
+                let value: #output = #scope;
+                #[allow(unreachable_code)]
+                return value;
+            },
+            _ => scope,
+        }
     }
 
     /// The body in a closure, so that its value can be seen.
@@ -361,7 +365,7 @@ impl Plan<'_> {
         let (output, _) = without_impl(self.function.output.as_deref().unwrap_or_default());
         let output = regroup(output);
         let rebound = rebindings(self.function, true);
-        let body = self.scope(rest);
+        let run = self.typed(self.scope(rest));
         let ended = if self.set.measured.is_some() {
             quote_spanned!(site=> #private::Measured::end(span))
         } else if self.set.opens_span() {
@@ -375,15 +379,15 @@ impl Plan<'_> {
             #open
             #(#texts)*
             #entry
-            let value = #private::invoke(move || -> #output { #rebound #body });
+            let value = #private::invoke(move || -> #output { #rebound #run });
             let ended = #ended;
             #evidence
-            value
+            return value;
         }
     }
 
     /// What is told of `value` once its span has `ended`.
-    fn evidence(&self) -> TokenStream {
+    pub(crate) fn evidence(&self) -> TokenStream {
         let site = Span::mixed_site();
         let at = quote_spanned!(site=> &ended);
         let records = self
@@ -396,131 +400,6 @@ impl Plan<'_> {
             .is_some()
             .then(|| finish(self.context, &quote_spanned!(site=> value)));
         quote_spanned!(site=> #(#records)* #finish)
-    }
-
-    /// The body as a future of its own, polled inside the span.
-    fn future(&self, body: PlainBody) -> TokenStream {
-        let site = Span::mixed_site();
-        let (head, rest) = body.split(false);
-        let probes = self.probes();
-        let hint = self.hint();
-        let rebound = rebindings(self.function, true);
-        let block = rest.clone();
-        let body = self.scope(rest);
-        let entry = &self.entry;
-        let place = self.value_place(&block);
-        let awaited = self.awaited(
-            &probes,
-            &quote_spanned!(site=> async move { #entry #rebound #hint #body }),
-            place,
-        );
-        quote!(#head #awaited)
-    }
-
-    /// The expression in a boxed future that runs `block` (an `async move` block) inside the span.
-    fn boxed(&self, block: &TokenStream) -> TokenStream {
-        let site = Span::mixed_site();
-        let entry = &self.entry;
-        let block = match entry.is_empty() {
-            true => block.clone(),
-            false => quote_spanned!(site=> async move { #entry #block.await }),
-        };
-        self.awaited(&[], &block, None)
-    }
-
-    /// Statements that run `future` inside the span, and their value.
-    fn awaited(&self, probes: &[Ident], future: &TokenStream, place: Option<Span>) -> TokenStream {
-        let value = Ident::new("value", place.unwrap_or_else(Span::mixed_site));
-        let site = Span::mixed_site();
-        let private = &self.context.private;
-        let texts: Vec<_> = self
-            .records
-            .iter()
-            .filter_map(|record| record.early.as_ref())
-            .collect();
-        // Labels are built from the arguments as passed, but only once the span is there.
-        let future = if texts.is_empty() {
-            future.clone()
-        } else {
-            let variables = texts.iter().map(|(variable, _)| variable);
-            let early = texts.iter().map(|(_, early)| early);
-            quote_spanned!(site=> async move { #(#early)* (#future.await, #(#variables,)*) })
-        };
-        let allow = (!probes.is_empty())
-            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
-        if !self.set.opens_span() {
-            let variables = texts.iter().map(|(variable, _)| variable);
-            let pattern = if texts.is_empty() {
-                quote_spanned!(site=> value)
-            } else {
-                quote_spanned!(site=> (value, #(#variables,)*))
-            };
-            let evidence = self.evidence();
-            return quote_spanned! {site=>
-                let #pattern = #future.await;
-                let ended = #private::Ended::here();
-                #evidence
-                #value
-            };
-        }
-        let open = self.open(Flavour::Future, probes);
-        let never = self.function.output.as_deref().is_some_and(is_never);
-        if self.records.is_empty() && (self.set.measured.is_none() || never) {
-            let run = quote_spanned!(site=> #private::instrument(#open, #future).await);
-            return match place {
-                Some(_) => quote_spanned!(site=> let (value, _) = #run; #value),
-                None => quote_spanned!(site=> #run.0),
-            };
-        }
-        let variables = texts.iter().map(|(variable, _)| variable);
-        let pattern = if texts.is_empty() {
-            quote_spanned!(site=> value)
-        } else {
-            quote_spanned!(site=> (value, #(#variables,)*))
-        };
-        let evidence = self.evidence();
-        quote_spanned! {site=>
-            #allow
-            let (#pattern, ended) = #private::instrument(#open, #future).await;
-            #evidence
-            #value
-        }
-    }
-
-    /// Where errors about lifetimes of the value belong: to the last expression of the body.
-    fn value_place(&self, body: &TokenStream) -> Option<Span> {
-        let is_borrow = |tree: &TokenTree| is_punct(Some(tree), '&') || is_punct(Some(tree), '\'');
-        if !self.function.output.iter().flatten().any(is_borrow) {
-            return None;
-        }
-        let trees: Vec<TokenTree> = body.clone().into_iter().collect();
-        let last = trees
-            .iter()
-            .rposition(|tree| is_punct(Some(tree), ';'))
-            .map_or(0, |at| at + 1);
-        let tail = trees.get(last).or(trees.last())?;
-        Some(Span::mixed_site().located_at(tail.span()))
-    }
-
-    /// A return that is never taken: it gives the body its declared type. One that holds `!` cannot be written.
-    fn hint(&self) -> Option<TokenStream> {
-        let site = Span::mixed_site();
-        let private = &self.context.private;
-        let unit = [TokenTree::Group(Group::new(
-            Delimiter::Parenthesis,
-            TokenStream::new(),
-        ))];
-        let output = self.function.output.as_deref().unwrap_or(&unit);
-        if holds_never(output) {
-            return None;
-        }
-        let (output, _) = without_impl(output);
-        let output = regroup(output);
-        Some(quote_spanned! {site=>
-            if false {
-                return #private::hint::<#output>();
-            }
-        })
     }
 }
 
@@ -535,126 +414,6 @@ pub(crate) fn finish(context: &Context, value: &TokenStream) -> TokenStream {
         });
     }
 }
-
-/// Whether a `!` stands in the type, but for that of a function pointer.
-fn holds_never(output: &[TokenTree]) -> bool {
-    output.iter().enumerate().any(|(at, tree)| match tree {
-        TokenTree::Punct(punct) if punct.as_char() == '!' => {
-            let macro_call = matches!(output.get(at + 1), Some(TokenTree::Group(_)));
-            let pointer = at > 0 && is_punct(output.get(at - 1), '>');
-            !macro_call && !pointer
-        }
-        TokenTree::Group(group) => holds_never(&group.stream().into_iter().collect::<Vec<_>>()),
-        _ => false,
-    })
-}
-
-/// The name of an argument that is a pattern.
-fn argument(at: usize) -> Ident {
-    Ident::new(&format!("argument{at}"), Span::mixed_site())
-}
-
-/// The parentheses of the parameters, without our attributes.
-fn params(function: &Function, rebind: &Rebind) -> TokenTree {
-    let span = function
-        .header
-        .get(function.params_at)
-        .map_or_else(Span::call_site, TokenTree::span);
-    let mut trees = Vec::new();
-    for (at, param) in function.params.iter().enumerate() {
-        trees.extend(match rebind {
-            Rebind::Nothing => param.attributes.clone(),
-            Rebind::All => param.configuration(),
-        });
-        match (&param.pattern, rebind) {
-            (Pattern::Name(name), Rebind::All) => trees.push(name.clone().into()),
-            (Pattern::Other, Rebind::All) => trees.push(argument(at).into()),
-            _ => trees.extend(param.pattern_trees.iter().cloned()),
-        }
-        trees.extend(param.ty.iter().cloned());
-        if at + 1 < function.params.len() {
-            trees.push(proc_macro2::Punct::new(',', proc_macro2::Spacing::Alone).into());
-        }
-    }
-    TokenTree::Group(delimited(Delimiter::Parenthesis, regroup(trees), span))
-}
-
-/// Binds every parameter again, in order: a body that runs in a closure or future then drops them as a function does.
-fn rebindings(function: &Function, captured: bool) -> TokenStream {
-    let site = Span::mixed_site();
-    let mut tokens = TokenStream::new();
-    for (at, param) in function.params.iter().enumerate() {
-        let attributes = &param.attributes;
-        match &param.pattern {
-            // `self` cannot be bound; named, it moves as a whole.
-            Pattern::Receiver(receiver) if captured => {
-                tokens.extend(quote_spanned!(site=> let _ = &#receiver;))
-            }
-            Pattern::Receiver(_) | Pattern::Variadic => {}
-            Pattern::Name(name) => {
-                let mutable = param.is_mut().then(|| param.mutable());
-                tokens.extend(quote_spanned! {site=>
-                    #[allow(
-                        clippy::no_effect_underscore_binding,
-                        clippy::redundant_locals,
-                        clippy::shadow_reuse,
-                        clippy::shadow_same,
-                        clippy::shadow_unrelated,
-                        clippy::used_underscore_binding
-                    )]
-                    #(#attributes)*
-                    let #mutable #name = #name;
-                });
-            }
-            Pattern::Other => {
-                let argument = argument(at);
-                let configuration = param.configuration();
-                tokens.extend(quote_spanned!(site=> #(#configuration)* let #argument = #argument;));
-                if !matches!(param.pattern_trees.as_slice(), [TokenTree::Ident(word)] if word == "_")
-                {
-                    let pattern = &param.pattern_trees;
-                    let pattern = regroup(pattern.clone());
-                    tokens.extend(quote_spanned!(site=> #(#attributes)* let #pattern = #argument;));
-                }
-            }
-        }
-    }
-    tokens
-}
-
-impl Param {
-    /// The attributes that say whether it is there. Where its pattern moves into the body the others, lints, move along.
-    fn configuration(&self) -> Vec<TokenTree> {
-        configuration(&self.attributes)
-    }
-
-    /// The user's `mut`.
-    fn mutable(&self) -> TokenTree {
-        let first = match self.pattern_trees.as_slice() {
-            [TokenTree::Group(group)] => group.stream().into_iter().next(),
-            other => other.first().cloned(),
-        };
-        first.unwrap_or_else(|| Ident::new("mut", Span::mixed_site()).into())
-    }
-}
-
-/// `#[cfg(…)]` and `#[cfg_attr(…)]` among attributes.
-pub(crate) fn configuration(attributes: &[TokenTree]) -> Vec<TokenTree> {
-    let is_cfg = |pair: &&[TokenTree]| {
-        crate::tokens::group_of(pair.get(1), Delimiter::Bracket).is_some_and(|group| {
-            let first = group.stream().into_iter().next();
-            crate::tokens::is_word(first.as_ref(), "cfg")
-                || crate::tokens::is_word(first.as_ref(), "cfg_attr")
-        })
-    };
-    attributes
-        .chunks(2)
-        .filter(is_cfg)
-        .flatten()
-        .cloned()
-        .collect()
-}
-
 fn replace(trees: &mut [TokenTree], at: usize, tree: TokenTree) {
     if let Some(place) = trees.get_mut(at) {
         *place = tree;

@@ -204,11 +204,10 @@ impl Reader<'_> {
             let root = identifier(root, span);
             quote_spanned!(span=> #root)
         });
-        if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
-            if let Ok(index) = part.parse::<u32>() {
-                let index = syn::Index { index, span };
-                return Ok(quote_spanned!(span=> #path.#index));
-            }
+        let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        if let (true, Ok(index)) = (digits, part.parse::<u32>()) {
+            let index = syn::Index { index, span };
+            return Ok(quote_spanned!(span=> #path.#index));
         }
         if !is_identifier(part) {
             return Err(self.refused(&format!("`{{{text}}}` is no placeholder")));

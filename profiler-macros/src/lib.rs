@@ -7,16 +7,21 @@
 mod args;
 mod boxed;
 mod expand;
+mod forms;
 mod function;
+mod future;
 mod items;
 mod label;
 mod manifest;
+mod params;
 mod site;
 mod statements;
+mod target;
 #[cfg(test)]
 mod tests;
 mod tokens;
 mod valid;
+mod written;
 
 use args::Kind;
 use proc_macro::TokenStream;

@@ -27,11 +27,15 @@ impl Set {
             Kind::Measured => (&mut self.measured, self.span.as_ref()),
         };
         if let Some(first) = place {
+            let what = if first.kind == attribute.kind {
+                "twice"
+            } else {
+                "and another span"
+            };
             let text = format!(
-                "`{}` and `{}` on one item: one of `profile_step`, `profile_span` and one `measured` may stand \
+                "`{}` {what} on one item: one of `profile_step`, `profile_span` and one `measured` may stand \
                  together, with any number of records",
-                first.kind.name(),
-                attribute.kind.name()
+                first.kind.name()
             );
             return Err(syn::Error::new(attribute.span, text));
         }

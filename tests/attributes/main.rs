@@ -6,7 +6,11 @@ extern crate candle_profiler;
 #[allow(missing_docs, unreachable_pub, dead_code)]
 mod macro_cases;
 
+#[allow(missing_docs, unreachable_pub, dead_code)]
+mod kin;
+
 #[test]
 fn annotated_code_behaves_as_before() {
     macro_cases::check_all();
+    kin::check();
 }

@@ -1,0 +1,149 @@
+//! Futures: the body of an `async fn`, and of a function that returns a boxed one.
+
+use crate::expand::{PlainBody, Plan};
+use crate::function::{is_never, without_impl};
+use crate::params::rebindings;
+use crate::site::Flavour;
+use crate::tokens::{is_punct, regroup};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::{quote, quote_spanned};
+
+impl Plan<'_> {
+    /// The body as a future of its own, polled inside the span.
+    pub(crate) fn future(&self, body: PlainBody) -> TokenStream {
+        let site = Span::mixed_site();
+        let (head, rest) = body.split(false);
+        let probes = self.probes();
+        let hint = self.hint();
+        let rebound = rebindings(self.function, true);
+        let block = rest.clone();
+        let run = self.typed(self.scope(rest));
+        let entry = &self.entry;
+        let place = self.value_place(&block);
+        let awaited = self.awaited(
+            &probes,
+            &quote_spanned!(site=> async move { #entry #rebound #hint #run }),
+            place,
+        );
+        quote!(#head #awaited)
+    }
+
+    /// The expression in a boxed future that runs `block` (an `async move` block) inside the span.
+    pub(crate) fn boxed(&self, block: &TokenStream) -> TokenStream {
+        let site = Span::mixed_site();
+        let entry = &self.entry;
+        let block = match entry.is_empty() {
+            true => block.clone(),
+            false => quote_spanned!(site=> async move { #entry #block.await }),
+        };
+        self.awaited(&[], &block, None)
+    }
+
+    /// Statements that run `future` inside the span, and their value.
+    fn awaited(&self, probes: &[Ident], future: &TokenStream, place: Option<Span>) -> TokenStream {
+        let value = Ident::new("value", place.unwrap_or_else(Span::mixed_site));
+        let site = Span::mixed_site();
+        let private = &self.context.private;
+        let texts: Vec<_> = self
+            .records
+            .iter()
+            .filter_map(|record| record.early.as_ref())
+            .collect();
+        // Labels are built from the arguments as passed, but only once the span is there.
+        let future = if texts.is_empty() {
+            future.clone()
+        } else {
+            let variables = texts.iter().map(|(variable, _)| variable);
+            let early = texts.iter().map(|(_, early)| early);
+            quote_spanned!(site=> async move { #(#early)* (#future.await, #(#variables,)*) })
+        };
+        let allow = (!probes.is_empty())
+            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
+        if !self.set.opens_span() {
+            let variables = texts.iter().map(|(variable, _)| variable);
+            let pattern = if texts.is_empty() {
+                quote_spanned!(site=> value)
+            } else {
+                quote_spanned!(site=> (value, #(#variables,)*))
+            };
+            let evidence = self.evidence();
+            return quote_spanned! {site=>
+                let #pattern = #future.await;
+                let ended = #private::Ended::here();
+                #evidence
+                return #value;
+            };
+        }
+        let open = self.open(Flavour::Future, probes);
+        let never = self.function.output.as_deref().is_some_and(is_never);
+        if self.records.is_empty() && (self.set.measured.is_none() || never) {
+            let run = quote_spanned!(site=> #private::instrument(#open, #future).await);
+            return match place {
+                Some(_) => quote_spanned!(site=> let (value, _) = #run; return #value;),
+                None => quote_spanned!(site=> return #run.0;),
+            };
+        }
+        let variables = texts.iter().map(|(variable, _)| variable);
+        let pattern = if texts.is_empty() {
+            quote_spanned!(site=> value)
+        } else {
+            quote_spanned!(site=> (value, #(#variables,)*))
+        };
+        let evidence = self.evidence();
+        quote_spanned! {site=>
+            #allow
+            let (#pattern, ended) = #private::instrument(#open, #future).await;
+            #evidence
+            return #value;
+        }
+    }
+
+    /// Where errors about lifetimes of the value belong: to the last expression of the body.
+    fn value_place(&self, body: &TokenStream) -> Option<Span> {
+        let is_borrow = |tree: &TokenTree| is_punct(Some(tree), '&') || is_punct(Some(tree), '\'');
+        if !self.function.output.iter().flatten().any(is_borrow) {
+            return None;
+        }
+        let trees: Vec<TokenTree> = body.clone().into_iter().collect();
+        let last = trees
+            .iter()
+            .rposition(|tree| is_punct(Some(tree), ';'))
+            .map_or(0, |at| at + 1);
+        let tail = trees.get(last).or(trees.last())?;
+        Some(Span::mixed_site().located_at(tail.span()))
+    }
+
+    /// A return that is never taken: it gives the body its declared type. One that holds `!` cannot be written.
+    fn hint(&self) -> Option<TokenStream> {
+        let site = Span::mixed_site();
+        let private = &self.context.private;
+        let unit = [TokenTree::Group(Group::new(
+            Delimiter::Parenthesis,
+            TokenStream::new(),
+        ))];
+        let output = self.function.output.as_deref().unwrap_or(&unit);
+        if holds_never(output) {
+            return None;
+        }
+        let (output, _) = without_impl(output);
+        let output = regroup(output);
+        Some(quote_spanned! {site=>
+            if false {
+                return #private::hint::<#output>();
+            }
+        })
+    }
+}
+
+/// Whether a `!` stands in the type, but for that of a function pointer.
+fn holds_never(output: &[TokenTree]) -> bool {
+    output.iter().enumerate().any(|(at, tree)| match tree {
+        TokenTree::Punct(punct) if punct.as_char() == '!' => {
+            let macro_call = matches!(output.get(at + 1), Some(TokenTree::Group(_)));
+            let pointer = at > 0 && is_punct(output.get(at - 1), '>');
+            !macro_call && !pointer
+        }
+        TokenTree::Group(group) => holds_never(&group.stream().into_iter().collect::<Vec<_>>()),
+        _ => false,
+    })
+}

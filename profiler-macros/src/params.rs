@@ -1,0 +1,120 @@
+//! The parameters as an expansion leaves them, and the statements that bind them again.
+
+use crate::function::{Function, Param, Pattern};
+use crate::tokens::{delimited, group_of, is_word, regroup};
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use quote::quote_spanned;
+
+/// What becomes of the parameters.
+#[derive(PartialEq, Eq)]
+pub(crate) enum Rebind {
+    /// They stay; our attributes go.
+    Nothing,
+    /// Patterns move into the body, where names are bound again.
+    All,
+}
+
+/// The name of an argument that is a pattern.
+pub(crate) fn argument(at: usize) -> Ident {
+    Ident::new(&format!("argument{at}"), Span::mixed_site())
+}
+
+/// The parentheses of the parameters, without our attributes.
+pub(crate) fn params(function: &Function, rebind: &Rebind) -> TokenTree {
+    let span = function
+        .header
+        .get(function.params_at)
+        .map_or_else(Span::call_site, TokenTree::span);
+    let mut trees = Vec::new();
+    for (at, param) in function.params.iter().enumerate() {
+        trees.extend(match rebind {
+            Rebind::Nothing => param.attributes.clone(),
+            Rebind::All => param.configuration(),
+        });
+        match (&param.pattern, rebind) {
+            (Pattern::Name(name), Rebind::All) => trees.push(name.clone().into()),
+            (Pattern::Other, Rebind::All) => trees.push(argument(at).into()),
+            _ => trees.extend(param.pattern_trees.iter().cloned()),
+        }
+        trees.extend(param.ty.iter().cloned());
+        if at + 1 < function.params.len() {
+            trees.push(proc_macro2::Punct::new(',', proc_macro2::Spacing::Alone).into());
+        }
+    }
+    TokenTree::Group(delimited(Delimiter::Parenthesis, regroup(trees), span))
+}
+
+/// Binds every parameter again, in order: a body that runs in a closure or future then drops them as a function does.
+pub(crate) fn rebindings(function: &Function, captured: bool) -> TokenStream {
+    let site = Span::mixed_site();
+    let mut tokens = TokenStream::new();
+    for (at, param) in function.params.iter().enumerate() {
+        let attributes = &param.attributes;
+        match &param.pattern {
+            // `self` cannot be bound; named, it moves as a whole.
+            Pattern::Receiver(receiver) if captured => {
+                tokens.extend(quote_spanned!(site=> let _ = &#receiver;))
+            }
+            Pattern::Receiver(_) | Pattern::Variadic => {}
+            Pattern::Name(name) => {
+                let mutable = param.is_mut().then(|| param.mutable());
+                tokens.extend(quote_spanned! {site=>
+                    #[allow(
+                        clippy::no_effect_underscore_binding,
+                        clippy::redundant_locals,
+                        clippy::shadow_reuse,
+                        clippy::shadow_same,
+                        clippy::shadow_unrelated,
+                        clippy::used_underscore_binding
+                    )]
+                    #(#attributes)*
+                    let #mutable #name = #name;
+                });
+            }
+            Pattern::Other => {
+                let argument = argument(at);
+                let configuration = param.configuration();
+                tokens.extend(quote_spanned!(site=> #(#configuration)* let #argument = #argument;));
+                if !matches!(param.pattern_trees.as_slice(), [TokenTree::Ident(word)] if word == "_")
+                {
+                    let pattern = &param.pattern_trees;
+                    let pattern = regroup(pattern.clone());
+                    tokens.extend(quote_spanned!(site=> #(#attributes)* let #pattern = #argument;));
+                }
+            }
+        }
+    }
+    tokens
+}
+
+impl Param {
+    /// The attributes that say whether it is there. Where its pattern moves into the body the others, lints, move along.
+    fn configuration(&self) -> Vec<TokenTree> {
+        configuration(&self.attributes)
+    }
+
+    /// The user's `mut`.
+    fn mutable(&self) -> TokenTree {
+        let first = match self.pattern_trees.as_slice() {
+            [TokenTree::Group(group)] => group.stream().into_iter().next(),
+            other => other.first().cloned(),
+        };
+        first.unwrap_or_else(|| Ident::new("mut", Span::mixed_site()).into())
+    }
+}
+
+/// `#[cfg(…)]` and `#[cfg_attr(…)]` among attributes.
+pub(crate) fn configuration(attributes: &[TokenTree]) -> Vec<TokenTree> {
+    let is_cfg = |pair: &&[TokenTree]| {
+        group_of(pair.get(1), Delimiter::Bracket).is_some_and(|group| {
+            let first = group.stream().into_iter().next();
+            is_word(first.as_ref(), "cfg") || is_word(first.as_ref(), "cfg_attr")
+        })
+    };
+    attributes
+        .chunks(2)
+        .filter(is_cfg)
+        .flatten()
+        .cloned()
+        .collect()
+}

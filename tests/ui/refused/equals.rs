@@ -1,6 +1,0 @@
-use candle_profiler::*;
-
-#[measured = "x"]
-pub fn f() {}
-
-fn main() {}
