@@ -1,16 +1,18 @@
 //! The new item.
 
+use crate::absorbed;
 use crate::args::Kind;
 use crate::boxed;
 use crate::function::{self, Body, Function, Item, Pattern, is_never, without_impl};
 use crate::items::item_len;
 use crate::params::{Rebind, argument, params, rebindings};
 use crate::site::{Context, Flavour, Record};
-use crate::statements::Statements;
+use crate::statements::{Scan, Statements};
 use crate::tokens::{Ours, braces, is_punct, regroup};
 use crate::valid::{self, Set, holds_impl};
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
+use std::collections::BTreeSet;
 
 /// Expands one attribute, together with those of ours that stand below it.
 pub(crate) fn attribute(
@@ -19,18 +21,22 @@ pub(crate) fn attribute(
     item: TokenStream,
     off: bool,
 ) -> TokenStream {
+    if absorbed::is_marker(&args) {
+        return TokenStream::new();
+    }
     let first = Ours {
         kind,
         span: Span::call_site(),
         args,
+        path: Vec::new(),
         malformed: None,
     };
     match function::read(item.clone()) {
         Item::Other(item, span, word) => refuse(&valid::not_a_function(kind, span, &word), item),
         Item::Function(function, stacked) => match expand(&first, &stacked, &function, off) {
             Ok(Some(expansion)) => expansion,
-            Ok(None) => strip(&function, stacked.is_empty(), item),
-            Err(error) => refuse(&error, strip(&function, stacked.is_empty(), item)),
+            Ok(None) => strip(&function, &stacked, item),
+            Err(error) => refuse(&error, strip(&function, &stacked, item)),
         },
     }
 }
@@ -43,20 +49,26 @@ fn refuse(error: &syn::Error, item: TokenStream) -> TokenStream {
 }
 
 /// The item without our attributes, otherwise token for token.
-fn strip(function: &Function, alone: bool, item: TokenStream) -> TokenStream {
+fn strip(function: &Function, stacked: &[Ours], item: TokenStream) -> TokenStream {
     let params = function
         .params
         .iter()
         .any(|param| !param.ours.is_empty())
         .then(|| params(function, &Rebind::Nothing));
     let body = match &function.body {
-        Body::Block(group) => Statements::stripping()
-            .body(group.stream())
-            .changed
-            .map(|body| (group, body)),
+        Body::Block(group) => {
+            let mut statements = Statements::stripping();
+            let scan = statements.body(group.stream());
+            let markers = markers(function, stacked, &statements);
+            let changed = scan.changed.is_some() || !markers.is_empty();
+            changed.then(|| {
+                let (head, rest) = PlainBody::of(scan, group, markers).split(false);
+                (group, quote!(#head #rest))
+            })
+        }
         Body::Missing(_) => None,
     };
-    if alone && params.is_none() && body.is_none() {
+    if stacked.is_empty() && params.is_none() && body.is_none() {
         return item;
     }
     let mut header = function.header.clone();
@@ -109,6 +121,7 @@ fn expand(
     let context = Context::new(runtime, &function.name, function.has_self_type);
     let mut statements = Statements::expanding(&context);
     let body = statements.body(block.stream());
+    let absorbed = markers(function, stacked, &statements);
     if let Some(error) = statements.into_error() {
         return Err(error);
     }
@@ -119,7 +132,7 @@ fn expand(
         .records
         .iter()
         .enumerate()
-        .map(|(n, record)| context.record(record, &context.place(), n))
+        .map(|(n, record)| context.record(record, &context.place(), n, false))
         .collect();
     let span = block.span();
     let mut plan = Plan {
@@ -128,15 +141,36 @@ fn expand(
         context: &context,
         records,
         entry: TokenStream::new(),
+        words: words(first, stacked, function),
         span,
     };
     let opaque = plan.param_records(&param_records);
-    let plain = PlainBody {
-        stream: body.changed.unwrap_or_else(|| block.stream()),
-        item_first: body.item_first,
-        inner_attributes: body.inner_attributes,
-    };
+    let plain = PlainBody::of(body, block, absorbed);
     Ok(Some(plan.item(plain, opaque)))
+}
+
+/// The words of all arguments, those inside of string literals too.
+fn words(first: &Ours, stacked: &[Ours], function: &Function) -> BTreeSet<String> {
+    let params = function.params.iter().flat_map(|param| &param.ours);
+    let all = std::iter::once(first).chain(stacked).chain(params);
+    let mut words = BTreeSet::new();
+    for ours in all {
+        let text = ours.args.to_string();
+        let separator = |c: char| !c.is_alphanumeric() && c != '_';
+        words.extend(text.split(separator).map(str::to_owned));
+    }
+    words
+}
+
+/// What keeps the imports of absorbed attributes in use.
+fn markers(function: &Function, stacked: &[Ours], statements: &Statements<'_>) -> TokenStream {
+    let params = function.params.iter().flat_map(|param| &param.ours);
+    let outer = stacked
+        .iter()
+        .chain(params)
+        .map(|ours| ours.path.as_slice());
+    let inner = statements.absorbed.iter().map(Vec::as_slice);
+    absorbed::markers(outer.chain(inner))
 }
 
 /// The user's body, with the attributes inside it expanded.
@@ -146,13 +180,24 @@ pub(crate) struct PlainBody {
     item_first: bool,
     /// Whether `#![…]` opens it.
     inner_attributes: bool,
+    /// Items that stand behind what must stay first.
+    markers: TokenStream,
 }
 
 impl PlainBody {
+    fn of(scan: Scan, block: &Group, markers: TokenStream) -> Self {
+        Self {
+            stream: scan.changed.unwrap_or_else(|| block.stream()),
+            item_first: scan.item_first,
+            inner_attributes: scan.inner_attributes,
+            markers,
+        }
+    }
+
     /// Splits off what must stay first: inner attributes, and leading items where `items` says so.
     pub(crate) fn split(self, items: bool) -> (TokenStream, TokenStream) {
         if !(self.inner_attributes || items && self.item_first) {
-            return (TokenStream::new(), self.stream);
+            return (self.markers, self.stream);
         }
         let mut head: Vec<TokenTree> = self.stream.into_iter().collect();
         let mut at = 0;
@@ -165,7 +210,9 @@ impl PlainBody {
             }
         }
         let rest = head.split_off(at.min(head.len()));
-        (regroup(head), regroup(rest))
+        let mut head = regroup(head);
+        head.extend(self.markers);
+        (head, regroup(rest))
     }
 }
 /// Everything that an expansion is made of.
@@ -176,6 +223,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) records: Vec<Record>,
     /// What runs when the span has just opened: records of parameters.
     pub(crate) entry: TokenStream,
+    /// Every word in the attributes' arguments: an argument of the function that is among them is used.
+    pub(crate) words: BTreeSet<String>,
     /// The place of the user's braces.
     pub(crate) span: Span,
 }
@@ -203,7 +252,7 @@ impl Plan<'_> {
             for attribute in records {
                 opaque |= matches!(param.pattern, Pattern::Other);
                 let place = self.context.statement(attribute.span, Some(&name));
-                let record = self.context.record(attribute, &place, number);
+                let record = self.context.record(attribute, &place, number, true);
                 number += 1;
                 let early = record.early.as_ref().map(|(_, early)| early);
                 let at = quote_spanned!(site=> &#private::Ended::here());
@@ -321,7 +370,7 @@ impl Plan<'_> {
         let (head, rest) = body.split(false);
         let open = self.guard(probes);
         let entry = &self.entry;
-        let rebound = rebindings(self.function, false);
+        let rebound = rebindings(self.function, &self.words, false);
         let body = self.scope(rest);
         quote!(#head #open #entry #rebound #body)
     }
@@ -361,10 +410,16 @@ impl Plan<'_> {
             .records
             .iter()
             .filter_map(|record| record.early.as_ref().map(|(_, early)| early));
+        let texts = quote!(#(#texts)*);
+        // `{#}` counts under the parent, so before the span opens; but a measured call opens the capture itself.
+        let (before, after) = match self.set.measured.is_some() {
+            true => (None, Some(texts)),
+            false => (Some(texts), None),
+        };
         let entry = &self.entry;
         let (output, _) = without_impl(self.function.output.as_deref().unwrap_or_default());
         let output = regroup(output);
-        let rebound = rebindings(self.function, true);
+        let rebound = rebindings(self.function, &self.words, true);
         let run = self.typed(self.scope(rest));
         let ended = if self.set.measured.is_some() {
             quote_spanned!(site=> #private::Measured::end(span))
@@ -376,8 +431,9 @@ impl Plan<'_> {
         let evidence = self.evidence();
         quote_spanned! {site=>
             #head
+            #before
             #open
-            #(#texts)*
+            #after
             #entry
             let value = #private::invoke(move || -> #output { #rebound #run });
             let ended = #ended;

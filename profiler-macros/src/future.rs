@@ -15,7 +15,7 @@ impl Plan<'_> {
         let (head, rest) = body.split(false);
         let probes = self.probes();
         let hint = self.hint();
-        let rebound = rebindings(self.function, true);
+        let rebound = rebindings(self.function, &self.words, true);
         let block = rest.clone();
         let run = self.typed(self.scope(rest));
         let entry = &self.entry;

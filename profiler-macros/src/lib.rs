@@ -4,6 +4,7 @@
 //! the item it stands on, `valid` refuses what cannot work, `expand` writes the new item, `statements` does the same for
 //! the attributes inside the body. All of them work on `proc_macro2` streams, so that plain unit tests reach them.
 
+mod absorbed;
 mod args;
 mod boxed;
 mod expand;

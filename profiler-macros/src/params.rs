@@ -4,6 +4,7 @@ use crate::function::{Function, Param, Pattern};
 use crate::tokens::{delimited, group_of, is_word, regroup};
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
+use std::collections::BTreeSet;
 
 /// What becomes of the parameters.
 #[derive(PartialEq, Eq)]
@@ -45,7 +46,13 @@ pub(crate) fn params(function: &Function, rebind: &Rebind) -> TokenTree {
 }
 
 /// Binds every parameter again, in order: a body that runs in a closure or future then drops them as a function does.
-pub(crate) fn rebindings(function: &Function, captured: bool) -> TokenStream {
+///
+/// One that the attributes' arguments name is used, whether the body uses it or not.
+pub(crate) fn rebindings(
+    function: &Function,
+    words: &BTreeSet<String>,
+    captured: bool,
+) -> TokenStream {
     let site = Span::mixed_site();
     let mut tokens = TokenStream::new();
     for (at, param) in function.params.iter().enumerate() {
@@ -70,6 +77,14 @@ pub(crate) fn rebindings(function: &Function, captured: bool) -> TokenStream {
                     #(#attributes)*
                     let #mutable #name = #name;
                 });
+                if words.contains(&name.to_string()) {
+                    let configuration = param.configuration();
+                    tokens.extend(quote_spanned! {site=>
+                        #[allow(clippy::used_underscore_binding)]
+                        #(#configuration)*
+                        let _ = &#name;
+                    });
+                }
             }
             Pattern::Other => {
                 let argument = argument(at);

@@ -186,14 +186,14 @@ impl Context {
         let measure = &measured.measure;
         let mut body = TokenStream::new();
         if let Some(device) = &measure.device {
-            body.extend(quote_spanned!(site=> #private::Details::device(details, #device);));
+            body.extend(quote_spanned!(site=> #private::Details::device(details, &(#device));));
         }
         if let Some(items) = &measure.items {
             body.extend(quote_spanned!(site=> #private::Details::items(details, #items);));
         }
         for (key, value) in measure.tags.iter().flatten() {
             let key = string(key);
-            body.extend(quote_spanned!(site=> #private::Details::tag(details, #key, #value);));
+            body.extend(quote_spanned!(site=> #private::Details::tag(details, #key, &(#value));));
         }
         if measure.device.is_none() {
             for probe in probes {
@@ -208,7 +208,15 @@ impl Context {
     }
 
     /// A record, split into what runs at entry and what runs when the value is there.
-    pub(crate) fn record(&self, attribute: &Attribute, place: &Place, number: usize) -> Record {
+    ///
+    /// `inside`: it stands inside the call whose number `{#}` is; else on the call itself.
+    pub(crate) fn record(
+        &self,
+        attribute: &Attribute,
+        place: &Place,
+        number: usize,
+        inside: bool,
+    ) -> Record {
         let private = &self.private;
         let site = Span::mixed_site();
         let name = self.name(attribute.label.as_ref(), place);
@@ -222,10 +230,10 @@ impl Context {
                 let variable = Ident::new(&format!("text{number}"), site);
                 let closure = template.closure(private);
                 let build = Ident::new(
-                    if template.numbered {
-                        "numbered_text"
-                    } else {
-                        "text"
+                    match (template.numbered, inside) {
+                        (true, true) => "inner_numbered_text",
+                        (true, false) => "numbered_text",
+                        (false, _) => "text",
                     },
                     site,
                 );

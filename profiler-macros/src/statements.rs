@@ -3,6 +3,7 @@
 //! The body is never parsed as a whole. It is walked for attributes of ours; only the streams on the way to one are put
 //! together again, everything else is handed on as the opaque groups it came in.
 
+use crate::absorbed;
 use crate::forms::Statement;
 use crate::items::item_len;
 use crate::site::Context;
@@ -16,6 +17,8 @@ pub(crate) struct Statements<'a> {
     /// None: attributes are only taken away.
     context: Option<&'a Context>,
     error: Option<syn::Error>,
+    /// The paths of the attributes that were carried out or taken away.
+    pub(crate) absorbed: Vec<Vec<TokenTree>>,
 }
 
 /// What the walk found.
@@ -54,6 +57,7 @@ impl<'a> Statements<'a> {
         Self {
             context: Some(context),
             error: None,
+            absorbed: Vec::new(),
         }
     }
 
@@ -62,6 +66,7 @@ impl<'a> Statements<'a> {
         Self {
             context: None,
             error: None,
+            absorbed: Vec::new(),
         }
     }
 
@@ -156,6 +161,8 @@ impl<'a> Statements<'a> {
         rest: &[TokenTree],
         out: &mut Vec<TokenTree>,
     ) -> usize {
+        let paths = absorbed::paths(&attributes.ours);
+        self.absorbed.extend(paths.map(<[TokenTree]>::to_vec));
         let Some(statement) = Statement::at(rest).filter(|_| start) else {
             self.refuse_place(attributes);
             out.extend(attributes.others.iter().cloned());

@@ -71,6 +71,8 @@ pub(crate) struct Ours {
     pub(crate) kind: Kind,
     pub(crate) span: Span,
     pub(crate) args: TokenStream,
+    /// How the user reaches it: `record_stats`, `candle_profiler::record_stats`.
+    pub(crate) path: Vec<TokenTree>,
     /// What is wrong with its shape: `#[measured = 1]`.
     pub(crate) malformed: Option<Span>,
 }
@@ -113,6 +115,7 @@ fn ours(group: &Group) -> Option<Ours> {
         kind,
         span: name.span(),
         args,
+        path: trees.iter().take(end).cloned().collect(),
         malformed,
     })
 }

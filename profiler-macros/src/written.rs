@@ -164,7 +164,7 @@ impl Writer<'_> {
             let place = self
                 .context
                 .statement(attribute.span, self.target.name.as_deref());
-            self.context.record(attribute, &place, number)
+            self.context.record(attribute, &place, number, true)
         };
         self.set.records.iter().enumerate().map(record).collect()
     }

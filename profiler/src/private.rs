@@ -40,7 +40,9 @@ pub fn enter_numbered(site: &'static CallSite, text: impl FnOnce(u64) -> String)
         None => Span::none(),
         Some(recorder) => {
             let ordinal = recorder.ordinal(std::ptr::from_ref(site).addr());
-            Span::enter_as(recorder, named(site, text(ordinal)))
+            let span = Span::enter_as(recorder, named(site, text(ordinal)));
+            recorder.set_own_ordinal(ordinal);
+            span
         }
     }
 }
@@ -101,13 +103,25 @@ pub fn text(_site: &'static RecordSite, text: impl FnOnce() -> String) -> Option
     recorder().map(|_| text())
 }
 
-/// The same with `{#}`.
+/// The same with `{#}`, the ordinal of this call under the innermost span.
 #[inline(always)]
 pub fn numbered_text(
     site: &'static RecordSite,
     text: impl FnOnce(u64) -> String,
 ) -> Option<String> {
     recorder().map(|recorder| text(recorder.ordinal(std::ptr::from_ref(site).addr())))
+}
+
+/// The same for a record inside a call: `{#}` is the number in that call's own name, if it has one there.
+#[inline(always)]
+pub fn inner_numbered_text(
+    site: &'static RecordSite,
+    text: impl FnOnce(u64) -> String,
+) -> Option<String> {
+    recorder().map(|recorder| {
+        let own = recorder.own_ordinal();
+        text(own.unwrap_or_else(|| recorder.ordinal(std::ptr::from_ref(site).addr())))
+    })
 }
 
 /// `format!`, reachable by one absolute path.

@@ -1,6 +1,8 @@
+//! The example of the README.
+
 use candle_core::{Device, Result, Tensor, Var};
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};
-use candle_profiler::{measured, profile_step, record_stats};
+use candle_profiler::{measured, profile_step, record_scalar, record_stats};
 
 #[profile_step(forward)]
 #[record_stats("prediction")]

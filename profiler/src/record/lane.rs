@@ -55,6 +55,8 @@ struct Mark {
     cell: Option<Arc<SpanCell>>,
     /// How often each site has been called directly under this level, for `{#}`.
     ordinals: Vec<(usize, u64)>,
+    /// The number in this level's own name.
+    own_ordinal: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -141,6 +143,7 @@ impl Lane {
                 role: Role::Span,
                 cell: None,
                 ordinals: Vec::new(),
+                own_ordinal: None,
             },
         );
         index
@@ -448,6 +451,26 @@ impl Recorder {
         };
         self.settle(lane, depth);
         ordinal
+    }
+
+    /// The innermost span has this number in its name.
+    #[cold]
+    pub(crate) fn set_own_ordinal(&self, ordinal: u64) {
+        let mut lane = self.lane();
+        let lane = &mut *lane;
+        let current = self.now_token();
+        let depth = token::depth(current);
+        let index = lane.ensure_mark(current, depth);
+        lane.marks[index].own_ordinal = Some(ordinal);
+        self.settle(lane, depth);
+    }
+
+    /// The number in the innermost span's name.
+    pub(crate) fn own_ordinal(&self) -> Option<u64> {
+        let lane = self.lane();
+        let depth = token::depth(self.now_token());
+        lane.mark_at(depth)
+            .and_then(|index| lane.marks[index].own_ordinal)
     }
 
     /// A cell for the innermost open span (`None`: the root), which from now on ends under its lock; so do all spans
