@@ -102,6 +102,9 @@ fn off_takes_only_our_attributes_away() {
         ),
         normal(
             "#[inline] fn f(#[cfg(a)] x: u32, y: u32) { \
+             #[measured(__absorbed)] const _: () = (); \
+             #[record_stats(__absorbed)] const _: () = (); \
+             #[profile_span(__absorbed)] const _: () = (); \
              #[allow(b)] let a = g(|| { h() }); \
              for i in 0..3 { { i } } \
              #[measured] fn inner() {} }"
@@ -115,18 +118,26 @@ fn a_refused_item_is_still_there_once() {
         (
             "",
             "#[record_stats] const fn f() -> u32 { 1 }",
-            "const fn f() -> u32 { 1 }",
+            "const fn f() -> u32 { #[record_stats(__absorbed)] const _: () = (); 1 }",
         ),
-        ("nope", "fn f() { #[profile_span] g() }", "fn f() { g() }"),
+        (
+            "nope",
+            "fn f() { #[profile_span] g() }",
+            "fn f() { #[profile_span(__absorbed)] const _: () = (); g() }",
+        ),
         (
             "",
             "fn f() { #[record_scalar] let x = 1; }",
-            "fn f() { let x = 1; }",
+            "fn f() { #[record_scalar(__absorbed)] const _: () = (); let x = 1; }",
         ),
         ("", "pub struct S { a: u32 }", "pub struct S { a: u32 }"),
         ("", "fn f(&self) -> u32;", "fn f(&self) -> u32;"),
         ("", "static F: fn() = g;", "static F: fn() = g;"),
-        ("", "#[measured = 1] fn f() {}", "fn f() {}"),
+        (
+            "",
+            "#[measured = 1] fn f() {}",
+            "fn f() { #[measured(__absorbed)] const _: () = (); }",
+        ),
     ] {
         for off in [false, true] {
             let out = attribute(Kind::ProfileSpan, stream(args), stream(item), off).to_string();
@@ -276,4 +287,11 @@ fn manifests_tell_who_has_the_crate() {
     ] {
         assert!(!names_crate(text), "{text}");
     }
+}
+
+#[test]
+fn a_marker_vanishes() {
+    let marker = stream("const _: () = ();");
+    let out = attribute(Kind::RecordScalar, stream("__absorbed"), marker, false);
+    assert!(out.is_empty(), "{out}");
 }
