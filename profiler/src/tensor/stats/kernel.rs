@@ -219,8 +219,8 @@ impl<V: Vector> Running<V> {
         self.max = high[0].more(high[1]).more(self.max);
         let near = low[0].magnitude().less(low[1].magnitude());
         self.nearest_zero = near.less(self.nearest_zero);
-        for half in 0..2 {
-            let wide = value[half].widen();
+        for (half, x) in value.iter().enumerate() {
+            let wide = x.widen();
             let wide = if MASKED { wide.times(factor) } else { wide };
             self.sum[half] = self.sum[half].plus(wide);
             self.squares[half] = wide.times_plus(wide, self.squares[half]);

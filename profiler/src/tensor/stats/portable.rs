@@ -86,8 +86,8 @@ impl<N: Num> Vector for Array<N> {
     #[inline(always)]
     fn widen(self) -> Array<f64> {
         let mut wide = [0.0; WIDTH];
-        for lane in 0..WIDTH {
-            wide[lane] = self.0[lane].wide();
+        for (to, x) in wide.iter_mut().zip(&self.0) {
+            *to = x.wide();
         }
         Array(wide)
     }

@@ -19,6 +19,11 @@ fn bits(count: usize, seed: u64) -> impl Iterator<Item = u64> {
     })
 }
 
+/// A power of two, exact in Miri too.
+fn power(exponent: i32) -> f64 {
+    f64::from_bits(((1023 + exponent) as u64) << 52)
+}
+
 fn near(found: f64, expected: f64, allowed: f64) {
     let equal = found == expected || found.is_nan() && expected.is_nan();
     assert!(
@@ -50,7 +55,8 @@ fn same(found: &Chunk, expected: &Chunk) {
 
 fn paths_agree<T: Element>(make: impl Fn(u64) -> T) {
     let lengths = (0..40).chain([255, CHUNK - 1, CHUNK]);
-    for count in lengths.map(|count| if cfg!(miri) { count % 100 } else { count }) {
+    // Miri is slow: a few short ones.
+    for count in lengths.step_by(if cfg!(miri) { 19 } else { 1 }) {
         let elements: Vec<T> = bits(count, count as u64 + 1).map(&make).collect();
         let found = T::chunk(Path::detect(), &elements);
         same(&found, &T::chunk(Path::Baseline, &elements));
@@ -121,14 +127,14 @@ fn bytes_are_decoded_by_their_definition() {
         let (exponent, mantissa) = (i32::from(bits >> 3 & 15), f64::from(bits & 7));
         let e4m3 = match (exponent, mantissa) {
             (15, 7.0) => f64::NAN,
-            (0, _) => sign * mantissa / 8.0 * f64::powi(2.0, -6),
-            _ => sign * (1.0 + mantissa / 8.0) * f64::powi(2.0, exponent - 7),
+            (0, _) => sign * mantissa / 8.0 * power(-6),
+            _ => sign * (1.0 + mantissa / 8.0) * power(exponent - 7),
         };
         decodes(E4M3(bits), e4m3);
         let e8m0 = if bits == 255 {
             f64::NAN
         } else {
-            f64::powi(2.0, i32::from(bits) - 127)
+            power(i32::from(bits) - 127)
         };
         decodes(E8M0(bits), e8m0);
         let e2m1 = |half: u8| {
