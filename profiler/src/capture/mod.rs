@@ -14,6 +14,7 @@ mod exit;
 mod open;
 mod panics;
 mod region;
+mod report;
 mod state;
 
 pub(crate) use counter::{Active, Call, of_name as counter_of};

@@ -1,9 +1,6 @@
 //! Opening a capture: its file, its first lines, and what is done at its end.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
-use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 use super::counter::{Call, Counter};
@@ -12,15 +9,16 @@ use super::files::{self, Reservation};
 use super::panics;
 use super::pick::{Ended, Fate};
 use super::region::Details;
+use super::report;
 use super::schedule::Kind;
-use super::settings::{Plane, Planes, SummaryTo};
+use super::settings::{Plane, Planes};
 use super::state::State;
 use crate::capability::{CaptureContract, CoverageLevel, MeasurementScope};
 use crate::phase::ExecutionPhase;
 use crate::record::{self, Closing, Finished, Output, Session};
 use crate::say::say;
 use crate::trace::{TimingMode, TraceRunMeta, stamp};
-use crate::view::summary::{self, Digest, Look, Meta};
+use crate::view::summary::{Digest, Meta};
 
 /// A call that is to be captured.
 pub(super) struct Wanted<'a> {
@@ -239,46 +237,11 @@ fn ending(
                     kept.discard();
                 }
                 match reservation.commit() {
-                    Ok(path) => summarise(&state.settings.summary, &closing.digest, &path),
+                    Ok(path) => report::show(&state.settings.summary, &closing.digest, &path),
                     Err(error) => say!("{error}"),
                 }
             }
         }
         Finished
     })
-}
-
-/// Shows the summary where the person wants it.
-fn summarise(to: &SummaryTo, digest: &Digest, path: &Path) {
-    let look = Look {
-        width: 80,
-        colour: false,
-        unoptimised: cfg!(debug_assertions),
-        path: Some(path),
-    };
-    match to {
-        SummaryTo::Off => {}
-        SummaryTo::Stderr => {
-            let stderr = std::io::stderr();
-            let no_color = std::env::var_os("NO_COLOR");
-            let colour = summary::wants_colour(stderr.is_terminal(), no_color.as_deref());
-            let text = summary::render(digest, &Look { colour, ..look });
-            // Nobody is left to tell where stderr cannot be written.
-            let _ = stderr.lock().write_all(text.as_bytes());
-        }
-        SummaryTo::File(file) => {
-            let text = summary::render(digest, &look);
-            let written = OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(file)
-                .and_then(|mut file| file.write_all(text.as_bytes()));
-            if let Err(error) = written {
-                crate::say::once(&format!(
-                    "the summary cannot be written to {}: {error}",
-                    file.display()
-                ));
-            }
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use super::exit;
 use super::files::Files;
 use super::rank::Rank;
-use super::settings::{Config, Plane, Settings, Target};
+use super::settings::{Config, Plane, Settings, SummaryTo, Target};
 use crate::say::say;
 
 /// What every measured call needs to know.
@@ -40,7 +40,7 @@ pub(crate) fn state() -> Option<&'static State> {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let get = |name: &str| std::env::var_os(name);
-        let settings = match configured {
+        let mut settings = match configured {
             Some(config) => config.into_settings(&get),
             None => Settings::read(&get).unwrap_or_else(|complaint| {
                 say!("{complaint}; profiling stays off");
@@ -51,6 +51,12 @@ pub(crate) fn state() -> Option<&'static State> {
             return None;
         }
         exit::register();
+        if let SummaryTo::File(path) = &mut settings.summary
+            && let Ok(absolute) = std::path::absolute(&*path)
+        {
+            // The program may change its folder while it runs.
+            *path = absolute;
+        }
         let files = Files::new(&settings);
         Some(State {
             files,

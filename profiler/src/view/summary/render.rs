@@ -75,7 +75,9 @@ fn title(digest: &Digest) -> String {
         };
         title += &format!(": {what} {}", meta.capture_step);
     }
-    if !meta.device.is_empty() {
+    if meta.device == "unknown" {
+        title += " (on which device? `device = …` tells)";
+    } else if !meta.device.is_empty() {
         title += &format!(" on {}", meta.device);
     }
     if let Some(rank) = meta.rank {

@@ -1,0 +1,60 @@
+//! Showing the summary of a capture where the person wants it.
+
+use std::fs::OpenOptions;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::settings::SummaryTo;
+use crate::view::summary::{self, Digest, Look};
+
+/// A line's start on a terminal, whatever stands there: most likely a progress bar, which draws itself again.
+const CLEAR_LINE: &str = "\r\x1b[2K";
+
+/// Shows the summary of the trace at `path`.
+pub(super) fn show(to: &SummaryTo, digest: &Digest, path: &Path) {
+    let look = Look {
+        width: 80,
+        colour: false,
+        unoptimised: cfg!(debug_assertions),
+        path: Some(path),
+    };
+    match to {
+        SummaryTo::Off => {}
+        SummaryTo::Stderr => {
+            let stderr = std::io::stderr();
+            let terminal = stderr.is_terminal();
+            let no_color = std::env::var_os("NO_COLOR");
+            let colour = summary::wants_colour(terminal, no_color.as_deref());
+            let start = if terminal { CLEAR_LINE } else { "" };
+            let text = summary::render(digest, &Look { colour, ..look });
+            let text = format!("{start}{}{text}", gap());
+            // Nobody is left to tell where stderr cannot be written.
+            let _ = stderr.lock().write_all(text.as_bytes());
+        }
+        SummaryTo::File(file) => {
+            let text = format!("{}{}", gap(), summary::render(digest, &look));
+            let written = OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(file)
+                .and_then(|mut file| file.write_all(text.as_bytes()));
+            if let Err(error) = written {
+                crate::say::once(&format!(
+                    "the summary cannot be written to {}: {error}",
+                    file.display()
+                ));
+            }
+        }
+    }
+}
+
+/// An empty line between two summaries.
+fn gap() -> &'static str {
+    static SHOWN: AtomicBool = AtomicBool::new(false);
+    if SHOWN.swap(true, Ordering::Relaxed) {
+        "\n"
+    } else {
+        ""
+    }
+}
