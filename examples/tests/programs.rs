@@ -65,3 +65,12 @@ fn manual_writes_a_whole_trace_where_it_is_told() -> Result<()> {
     ensure!(health.structurally_valid, "{health:?}");
     Ok(())
 }
+
+#[test]
+fn the_readme_shows_the_example_as_it_is() {
+    let readme = include_str!("../../README.md");
+    let (_, program) = include_str!("../src/bin/linear.rs")
+        .split_once("\n\n")
+        .expect("a comment and a program");
+    assert!(readme.contains(program), "README.md and linear.rs differ");
+}

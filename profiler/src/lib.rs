@@ -79,3 +79,8 @@ pub use trace::{
     ComparisonIdentity, SCHEMA as TRACE_SCHEMA, TimingMode, TraceDocument, TraceEvent, parse_trace,
     write_jsonl,
 };
+
+/// The README's code is compiled and run with the documentation's tests.
+#[cfg(all(doctest, feature = "nn"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;
