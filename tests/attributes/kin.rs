@@ -156,7 +156,7 @@ pub fn training(batches: &[u32]) -> Result<u32, String> {
                 sum += max(*b, 1);
             }
             #[profile_span(name = "sum {sum}")]
-            sum = 3_u32;
+            sum += 3_u32;
         }
         #[profile_step(forward)]
         while sum > 100 {
@@ -226,7 +226,7 @@ pub fn check() {
         crate::macro_cases::tensor::first(&params(1, &mk(1.0), (mk(2.0), mk(3.0)))),
         4.0
     );
-    assert_eq!(training(&[1, 1, 7, 3]), Ok(3));
+    assert_eq!(training(&[1, 1, 7, 3]), Ok(10));
     let m = M {
         w: vec![mk(1.0)],
         n: (1, "a"),
