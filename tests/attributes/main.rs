@@ -3,10 +3,20 @@
 #[macro_use]
 extern crate candle_profiler;
 
-#[allow(missing_docs, unreachable_pub, dead_code)]
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    clippy::undocumented_unsafe_blocks
+)]
 mod macro_cases;
 
-#[allow(missing_docs, unreachable_pub, dead_code)]
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    clippy::undocumented_unsafe_blocks
+)]
 mod kin;
 
 #[test]

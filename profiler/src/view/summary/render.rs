@@ -176,7 +176,11 @@ fn gradient_line(root: &str, row: &GradientRow) -> String {
         (row.zero.count(), "zero"),
         (row.non_finite.count(), "not finite"),
     ];
-    let noun = if row.all() == 1 { "variable" } else { "variables" };
+    let noun = if row.all() == 1 {
+        "variable"
+    } else {
+        "variables"
+    };
     let mut line = format!("{root}: {} {noun}", count(row.all()));
     for (number, state) in counts.iter().filter(|(number, _)| *number > 0) {
         line += &format!(", {} {state}", count(*number));
