@@ -297,3 +297,39 @@ fn an_err_of_a_measured_future_is_the_reason() {
     assert_eq!(traces[0].reason(), Some("no file x.bin"));
     assert_eq!(polls(traces[0].measured()), 3);
 }
+
+#[test]
+fn a_future_that_outlives_the_capture_is_ended_with_it() {
+    #[measured(name = "own call")]
+    fn own_call() {
+        clean(8);
+    }
+    #[record_scalar("late")]
+    #[profile_span(name = "outliving")]
+    async fn outliving() -> u32 {
+        let _cleaner = Cleaner(6);
+        clean(5);
+        turn().await;
+        clean(7);
+        own_call();
+        6
+    }
+    let (_, traces) = captures(|| {
+        let mut future = {
+            let _measured = candle_profiler::measure("over before");
+            let mut future = Box::pin(outliving());
+            assert!(poll_once(future.as_mut()).is_pending());
+            future
+        };
+        assert!(poll_once(future.as_mut()).is_ready());
+    });
+    let trees: Vec<String> = traces.iter().map(|trace| trace.tree()).collect();
+    assert_eq!(
+        trees,
+        [
+            "over before*\noutliving!open_at_end\n  clean 5\n",
+            "own call*\n  clean 8\n"
+        ]
+    );
+    assert_eq!(traces[0].reason(), None);
+}

@@ -10,6 +10,8 @@ pub(crate) struct Expected {
     pub(crate) spans: BTreeMap<u32, Is>,
     /// The span of each recorded number; `None`: the root.
     pub(crate) records: BTreeMap<u32, Option<u32>>,
+    /// Spans whose parent is the first of these that is still open when they end: that is for the threads to settle.
+    pub(crate) races: BTreeMap<u32, Vec<u32>>,
     /// How its reason begins, if the trace is failed.
     pub(crate) failed: Option<&'static str>,
 }
@@ -147,6 +149,14 @@ impl Expected {
             } => {
                 let (_, open) = self.chain(chain, *ended, top);
                 self.guard(*id, open, body);
+            }
+            Node::Race { chain, branches } => {
+                let (innermost, _) = self.chain(chain, 0, top);
+                for (id, body) in branches {
+                    self.guard(*id, innermost, body);
+                    let around = chain.iter().rev().copied().chain([top]);
+                    self.races.insert(*id, around.collect());
+                }
             }
             Node::Interleaved { tasks } => {
                 for (task, limit) in tasks {

@@ -186,6 +186,10 @@ fn node(node: &Node) {
             id,
             body,
         } => overhang(ids, *ended, *id, body),
+        Node::Race {
+            chain: ids,
+            branches,
+        } => race(ids, branches),
         Node::Interleaved { tasks } => {
             let futures = tasks.iter().map(|(task, limit)| (boxed(task), *limit));
             take_turns(futures.collect());
@@ -226,6 +230,24 @@ fn overhang(ids: &[u32], ended: usize, id: u32, body: &[Node]) {
         thread.join().expect("no panic");
     });
     end(&mut guards, ids.len());
+}
+
+fn race(ids: &[u32], branches: &[(u32, Vec<Node>)]) {
+    let mut guards: Vec<Span> = ids.iter().map(|id| guard(*id)).collect();
+    let handle = &current();
+    thread::scope(|scope| {
+        for (id, body) in branches {
+            scope.spawn(move || {
+                let _entered = handle.enter();
+                let _guard = guard(*id);
+                list(body);
+            });
+        }
+        for _ in ids {
+            thread::yield_now();
+            end(&mut guards, 1);
+        }
+    });
 }
 
 type Boxed<'a> = Pin<Box<dyn Future<Output = u32> + Send + 'a>>;

@@ -67,6 +67,11 @@ pub(crate) enum Node {
         id: u32,
         body: Vec<Node>,
     },
+    /// Threads of a handle, while the spans around it end one after the other: any of them can become the parent.
+    Race {
+        chain: Vec<u32>,
+        branches: Vec<(u32, Vec<Node>)>,
+    },
     /// Futures that take turns on this thread.
     Interleaved { tasks: Vec<(Task, Limit)> },
     /// A future that is polled on another thread each time but the first.
@@ -185,7 +190,7 @@ impl Maker {
     }
 
     fn node(&mut self, depth: u32) -> Node {
-        match self.below(18) {
+        match self.below(19) {
             0..=3 => Node::Call {
                 id: self.id(),
                 body: self.body(depth),
@@ -231,6 +236,12 @@ impl Maker {
             16 => Node::Moving {
                 task: self.task(depth),
                 limit: self.limit(),
+            },
+            17 => Node::Race {
+                chain: self.ids(3),
+                branches: (0..=self.below(3))
+                    .map(|_| (self.id(), self.body(depth)))
+                    .collect(),
             },
             _ => {
                 let chain = self.ids(3);

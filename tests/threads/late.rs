@@ -22,6 +22,7 @@ enum Order {
     Open(&'static str),
     Close,
     Load,
+    Call(fn()),
 }
 
 #[profile_span(name = "load")]
@@ -54,6 +55,7 @@ impl Loader {
                 Order::Open(name) => open.push(span(name)),
                 Order::Close => drop(open.pop()),
                 Order::Load => load(),
+                Order::Call(work) => work(),
             }
             tell.send(()).expect("a receiver");
         }
@@ -166,6 +168,44 @@ fn a_thread_that_records_without_pause_ends_no_capture_badly() {
             assert!(above.len() == 1 || above[1..] == ["noisy"], "{above:?}");
         }
     }
+}
+
+#[test]
+fn a_thread_that_stays_inside_an_ended_capture_is_free_for_calls_of_its_own() {
+    #[measured(name = "of the loader")]
+    fn own() {
+        load();
+    }
+    #[measured(name = "gives a handle")]
+    fn gives(loader: &Loader) {
+        loader.tell(Order::Enter(current()));
+        loader.tell(Order::Load);
+        loader.tell(Order::Call(own));
+    }
+    let loader = Loader::start();
+    let ((), traces) = captures(|| {
+        gives(&loader);
+        loader.tell(Order::Load);
+        loader.tell(Order::Call(own));
+        loader.tell(Order::Load);
+        loader.tell(Order::Call(own));
+        loader.tell(Order::Leave);
+    });
+    loader.stop();
+    let trees: Vec<String> = traces.iter().map(Trace::tree).collect();
+    let load = "  load\n    decode\n";
+    let own = format!("of the loader*\n{load}");
+    let inside = own.replace('*', "").replace("\n  ", "\n    ");
+    assert_eq!(
+        trees,
+        [
+            format!("gives a handle*\n{load}  {inside}"),
+            own.clone(),
+            own
+        ]
+    );
+    assert_eq!(traces[1].meta()["capture_step"], 1);
+    assert_eq!(traces[2].meta()["capture_step"], 2);
 }
 
 struct AtExit(&'static str);

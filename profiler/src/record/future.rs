@@ -253,7 +253,9 @@ struct Inside<'a> {
 impl<'a> Inside<'a> {
     fn new(span: &'a mut FutureSpan, why: Why) -> Self {
         let active = span.call.as_ref().map(Active::new);
-        let entered = span.part.as_ref().map(|part| {
+        // A capture that has ended takes nothing more, and must not keep the calls made here from being captured.
+        let open = span.part.as_ref().filter(|part| !part.session.has_ended());
+        let entered = open.map(|part| {
             let (recorder, lent) = join(&part.session);
             let token = recorder.enter_frame(Some(Arc::clone(&part.cell)), false);
             (recorder, token, lent)
