@@ -453,7 +453,7 @@ impl Drop for Capture {
 #[inline(always)]
 pub(crate) fn current_or_off() -> Result<Option<&'static Recorder>, ()> {
     match recorder() {
-        Some(recorder) => Ok(Some(recorder)),
+        Some(recorder) => Ok(Some(recorder).filter(|recorder| recorder.is_open())),
         None if state::is_off() => Err(()),
         None => Ok(None),
     }

@@ -201,7 +201,7 @@ impl<F: Future> Future for Instrumented<F> {
             };
         };
         let polled = {
-            let _inside = Inside::new(span);
+            let _inside = Inside::new(span, Why::Poll);
             let polled = future.poll(context);
             if polled.is_ready() {
                 // What the future still owns goes inside its span.
@@ -224,15 +224,24 @@ impl<F> Drop for Instrumented<F> {
     fn drop(&mut self) {
         // What the destructors of a future that is dropped midway do belongs to its span.
         if let Some(span) = self.span.as_mut() {
-            let _inside = Inside::new(span);
+            let _inside = Inside::new(span, Why::Drop);
             self.future = None;
         }
     }
 }
 
+/// What is done with the future.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    Poll,
+    /// It is dropped midway, which is not counted as a poll.
+    Drop,
+}
+
 /// The span is current on this thread while this lives.
 struct Inside<'a> {
     span: &'a mut FutureSpan,
+    why: Why,
     entered: Option<(&'static Recorder, u64, bool)>,
     since: u64,
     /// The thread unwound already when the poll began.
@@ -242,15 +251,18 @@ struct Inside<'a> {
 }
 
 impl<'a> Inside<'a> {
-    fn new(span: &'a mut FutureSpan) -> Self {
+    fn new(span: &'a mut FutureSpan, why: Why) -> Self {
         let active = span.call.as_ref().map(Active::new);
-        let entered = span.part.as_ref().map(|part| {
+        // A capture that has ended takes nothing more, and must not keep the calls made here from being captured.
+        let open = span.part.as_ref().filter(|part| !part.session.has_ended());
+        let entered = open.map(|part| {
             let (recorder, lent) = join(&part.session);
             let token = recorder.enter_frame(Some(Arc::clone(&part.cell)), false);
             (recorder, token, lent)
         });
         Self {
             span,
+            why,
             since: if entered.is_some() { clock().raw() } else { 0 },
             entered,
             unwinding: panicking(),
@@ -266,8 +278,10 @@ impl Drop for Inside<'_> {
         };
         recorder.close_cold(token);
         let now = clock().raw();
-        self.span.busy += now.saturating_sub(self.since);
-        self.span.polls += 1;
+        if self.why == Why::Poll {
+            self.span.busy += now.saturating_sub(self.since);
+            self.span.polls += 1;
+        }
         if let Some(part) = &self.span.part {
             part.cell.at_least(now);
         }

@@ -237,6 +237,15 @@ impl Recorder {
         }
     }
 
+    /// Whether what this records into is still open: a thread may stay inside a capture that has ended elsewhere.
+    pub(crate) fn is_open(&self) -> bool {
+        match &self.lane().sink {
+            Sink::Stream(session, _) => !session.has_ended(),
+            Sink::ByHand(_) => true,
+            Sink::None | Sink::Ended(..) => false,
+        }
+    }
+
     /// Whether this records into that capture.
     pub(crate) fn is_of(&self, session: &Arc<Session>) -> bool {
         self.lane()

@@ -485,7 +485,7 @@ fn gradients_that_overflow_in_a_step_without_optimizer_are_a_skipped_step() {
     let text = render(&digest, &look(None));
     assert!(text.contains(skipped), "{text}");
     assert!(
-        text.contains("1 variables, 1 not finite, global norm not finite"),
+        text.contains("1 variable, 1 not finite, global norm not finite"),
         "{text}"
     );
     digest.span(step("adam", StepTag::Optimizer), lasted(5, 0));
