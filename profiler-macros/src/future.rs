@@ -49,25 +49,28 @@ impl Plan<'_> {
             .iter()
             .filter_map(|record| record.early.as_ref())
             .collect();
-        // Labels are built from the arguments as passed, but only once the span is there.
-        let future = if texts.is_empty() {
-            future.clone()
+        let variables = texts.iter().map(|(variable, _)| variable);
+        let early = texts.iter().map(|(_, early)| early);
+        let early = quote!(#(#early)*);
+        // `{#}` counts under the parent, so before the span opens; but a measured call opens the capture itself, and
+        // its labels are built inside.
+        let inside = self.set.measured.is_some() && !texts.is_empty();
+        let (early, future, pattern) = if inside {
+            let (made, told) = (variables.clone(), variables);
+            (
+                None,
+                quote_spanned!(site=> async move { #early (#future.await, #(#made,)*) }),
+                quote_spanned!(site=> (value, #(#told,)*)),
+            )
         } else {
-            let variables = texts.iter().map(|(variable, _)| variable);
-            let early = texts.iter().map(|(_, early)| early);
-            quote_spanned!(site=> async move { #(#early)* (#future.await, #(#variables,)*) })
+            (Some(early), future.clone(), quote_spanned!(site=> value))
         };
         let allow = (!probes.is_empty())
             .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
         if !self.set.opens_span() {
-            let variables = texts.iter().map(|(variable, _)| variable);
-            let pattern = if texts.is_empty() {
-                quote_spanned!(site=> value)
-            } else {
-                quote_spanned!(site=> (value, #(#variables,)*))
-            };
             let evidence = self.evidence();
             return quote_spanned! {site=>
+                #early
                 let #pattern = #future.await;
                 let ended = #private::Ended::here();
                 #evidence
@@ -83,14 +86,9 @@ impl Plan<'_> {
                 None => quote_spanned!(site=> return #run.0;),
             };
         }
-        let variables = texts.iter().map(|(variable, _)| variable);
-        let pattern = if texts.is_empty() {
-            quote_spanned!(site=> value)
-        } else {
-            quote_spanned!(site=> (value, #(#variables,)*))
-        };
         let evidence = self.evidence();
         quote_spanned! {site=>
+            #early
             #allow
             let (#pattern, ended) = #private::instrument(#open, #future).await;
             #evidence

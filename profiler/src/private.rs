@@ -183,7 +183,7 @@ pub fn async_enter_numbered(
         None => AsyncSpan::none(),
         Some(recorder) => {
             let ordinal = recorder.ordinal(std::ptr::from_ref(site).addr());
-            AsyncSpan::begin(recorder, named(site, text(ordinal)))
+            AsyncSpan::begin(recorder, named(site, text(ordinal))).numbered(ordinal)
         }
     }
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::thread;
 
-use candle_profiler::{current, measured, profile_span, profile_step, span};
+use candle_profiler::{current, measured, profile_span, profile_step, record_scalar, span};
 use tests::capturing::{capture, captures, region};
 use tests::trace::Trace;
 
@@ -272,4 +272,96 @@ fn futures_within_futures_on_one_runtime_thread_end_plainly() {
             assert!(trace.path(leaf).contains(&above.as_str()));
         }
     }
+}
+
+#[profile_span(name = "block {#}")]
+#[record_scalar("of block {#}")]
+async fn block(#[record_scalar("turns {#}")] turns: u32) -> f64 {
+    for _ in 0..turns {
+        turn().await;
+    }
+    f64::from(turns)
+}
+
+fn shown(number: u32) -> String {
+    format!("    block {number}\n      = turns {number}\n      = of block {number}\n")
+}
+
+#[test]
+fn ordinals_count_first_polls_under_the_parent() {
+    let ((), trace) = region(|| {
+        for _ in 0..2 {
+            let _span = span("layer");
+            wait(async {
+                let skipped = block(9);
+                // Those that start first end last.
+                tokio::join!(block(3), block(2), block(1));
+                drop(skipped);
+            });
+        }
+    });
+    let blocks: String = (0..3).map(shown).collect();
+    assert_eq!(
+        trace.tree(),
+        format!("region*\n  layer\n{blocks}  layer\n{blocks}")
+    );
+    let means: Vec<f64> = trace
+        .kind("tensor_stats")
+        .iter()
+        .filter(|stats| {
+            !stats["label"]
+                .as_str()
+                .expect("a label")
+                .starts_with("turns")
+        })
+        .filter_map(|stats| stats["mean"].as_f64())
+        .collect();
+    assert_eq!(means, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn a_measured_future_polled_inside_another_capture_stays_its_own() {
+    #[measured(name = "visitor")]
+    async fn visitor() {
+        nested(1).await;
+        span("last").end();
+    }
+    let ((), traces) = captures(|| {
+        let mut future = pin!(visitor());
+        assert!(poll_once(future.as_mut()).is_pending());
+        {
+            let _measured = candle_profiler::measure("visited");
+            span("before").end();
+            let _around = span("around");
+            wait(future);
+            span("after").end();
+        }
+    });
+    let trees: Vec<String> = traces.iter().map(Trace::tree).collect();
+    assert_eq!(
+        trees,
+        [
+            "visited*\n  before\n  around\n    after\n",
+            "visitor*\n  nested 1 forward\n    worker 1\n      leaf 1\n    leaf 1\n  last\n"
+        ]
+    );
+}
+
+#[test]
+fn ordinals_go_on_from_poll_to_poll_and_through_handles() {
+    #[profile_span(name = "stack")]
+    async fn stack() {
+        for _ in 0..3 {
+            block(1).await;
+        }
+        let handle = current();
+        thread::scope(|scope| {
+            scope.spawn(|| handle.run(|| wait(block(0))));
+        });
+        handle.run(|| wait(block(0)));
+        block(1).await;
+    }
+    let ((), trace) = region(|| wait(stack()));
+    let blocks: String = (0..6).map(shown).collect();
+    assert_eq!(trace.tree(), format!("region*\n  stack\n{blocks}"));
 }

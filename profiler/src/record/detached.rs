@@ -31,18 +31,38 @@ struct State {
     closed: bool,
     /// The latest end of a child on another thread: this span must not end before it.
     latest_child: u64,
+    ordinals: Ordinals,
+}
+
+/// How often each site has been called directly under a span, for `{#}`.
+#[derive(Default)]
+pub(super) struct Ordinals(Vec<(usize, u64)>);
+
+impl Ordinals {
+    /// How often this site has been called, this call not counted.
+    pub(super) fn next(&mut self, site: usize) -> u64 {
+        if let Some((_, last)) = self.0.iter_mut().find(|(known, _)| *known == site) {
+            *last += 1;
+            return *last;
+        }
+        self.0.push((site, 0));
+        0
+    }
 }
 
 impl SpanCell {
-    /// A cell for a span that is open on this thread's stack.
-    pub(crate) fn of_open(parent: Option<Arc<SpanCell>>) -> Arc<Self> {
+    /// A cell for a span that is open on this thread's stack, which has counted so far.
+    pub(super) fn of_open(parent: Option<Arc<SpanCell>>, ordinals: Ordinals) -> Arc<Self> {
         Arc::new(Self {
             parent,
             source: None,
             measured: None,
             start: 0,
             id: AtomicU64::new(0),
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                ordinals,
+                ..State::default()
+            }),
         })
     }
 
@@ -110,6 +130,11 @@ impl SpanCell {
             ancestor = candidate.parent.clone();
         }
         Some((clock().raw().max(floor), None))
+    }
+
+    /// How often this site has been called directly under the span, on whatever thread, this call not counted.
+    pub(super) fn ordinal(&self, site: usize) -> u64 {
+        self.lock().ordinals.next(site)
     }
 
     /// The span does not end before this reading, taken on whatever thread.

@@ -28,6 +28,8 @@ struct FutureSpan {
     call: Option<Arc<Call>>,
     /// The capture that this call opened.
     capture: Option<Box<Capture>>,
+    /// The number in the span's own name.
+    ordinal: Option<u64>,
     polls: u64,
     busy: u64,
     /// A poll panicked.
@@ -60,6 +62,7 @@ impl AsyncSpan {
             by_hand: None,
             call,
             capture,
+            ordinal: None,
             polls: 0,
             busy: 0,
             panicked: false,
@@ -76,6 +79,14 @@ impl AsyncSpan {
         let cell = SpanCell::begin(recorder.give(), source, None);
         recorder.open_detached(&cell);
         Self::of(Some(Part { session, cell }), None, None)
+    }
+
+    /// The span has this number in its name.
+    pub(crate) fn numbered(mut self, ordinal: u64) -> Self {
+        if let Some(span) = &mut self.0 {
+            span.ordinal = Some(ordinal);
+        }
+        self
     }
 
     fn begin_by_hand(recorder: &'static Recorder, source: SpanSource) -> Self {
@@ -258,6 +269,9 @@ impl<'a> Inside<'a> {
         let entered = open.map(|part| {
             let (recorder, lent) = join(&part.session);
             let token = recorder.enter_frame(Some(Arc::clone(&part.cell)), false);
+            if let Some(ordinal) = span.ordinal {
+                recorder.set_own_ordinal(ordinal);
+            }
             (recorder, token, lent)
         });
         Self {

@@ -6,7 +6,7 @@ use std::thread::panicking;
 use std::time::Instant;
 
 use super::cold::{Cold, DetachedEnd, Evidence, MeasuredStart, Owner};
-use super::detached::SpanCell;
+use super::detached::{Ordinals, SpanCell};
 use super::recorder::{self, Recorder, token};
 use super::session::{STUCK, Session, Ticket};
 use super::site::SpanSource;
@@ -53,8 +53,8 @@ struct Mark {
     shifted: u64,
     role: Role,
     cell: Option<Arc<SpanCell>>,
-    /// How often each site has been called directly under this level, for `{#}`.
-    ordinals: Vec<(usize, u64)>,
+    /// Counted here while the level has no cell, which other threads and later polls count in too.
+    ordinals: Ordinals,
     /// The number in this level's own name.
     own_ordinal: Option<u64>,
 }
@@ -142,7 +142,7 @@ impl Lane {
                 shifted,
                 role: Role::Span,
                 cell: None,
-                ordinals: Vec::new(),
+                ordinals: Ordinals::default(),
                 own_ordinal: None,
             },
         );
@@ -447,16 +447,10 @@ impl Recorder {
         let current = self.now_token();
         let depth = token::depth(current);
         let index = lane.ensure_mark(current, depth);
-        let ordinals = &mut lane.marks[index].ordinals;
-        let ordinal = match ordinals.iter_mut().find(|(known, _)| *known == site) {
-            Some((_, count)) => {
-                *count += 1;
-                *count
-            }
-            None => {
-                ordinals.push((site, 0));
-                0
-            }
+        let mark = &mut lane.marks[index];
+        let ordinal = match &mark.cell {
+            Some(cell) => cell.ordinal(site),
+            None => mark.ordinals.next(site),
         };
         self.settle(lane, depth);
         ordinal
@@ -500,7 +494,8 @@ impl Recorder {
             };
             let is_frame = matches!(lane.marks[index].role, Role::Frame { .. });
             if lane.marks[index].cell.is_none() && !is_frame {
-                let cell = SpanCell::of_open(parent);
+                let ordinals = std::mem::take(&mut lane.marks[index].ordinals);
+                let cell = SpanCell::of_open(parent, ordinals);
                 lane.marks[index].cell = Some(Arc::clone(&cell));
                 let below = top - depth;
                 self.push_cold(lane, clock().raw(), Cold::Given { below, cell });
