@@ -5,7 +5,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::replay::{Limits, Reading, Replay};
+use super::reading::Reading;
+use super::replay::{Limits, Replay};
 use super::session::{End, Finished, Session, Ticket};
 use super::writer;
 use crate::trace::TraceRunMeta;
