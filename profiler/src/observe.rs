@@ -270,7 +270,7 @@ impl<K: Display, T: Observe, S> Observe for HashMap<K, T, S> {
     fn observe(&self, observer: &mut Observer<'_>) {
         let mut items: Vec<(String, &T)> = self
             .iter()
-            .map(|(key, value)| (key.to_string(), value))
+            .map(|(key, value)| (crate::private::format(format_args!("{key}")), value))
             .collect();
         items.sort_by(|(a, _), (b, _)| a.cmp(b));
         for (key, value) in items {

@@ -125,8 +125,12 @@ pub fn inner_numbered_text(
 }
 
 /// `format!`, reachable by one absolute path.
+///
+/// A value that cannot be shown leaves the text unfinished; it must not end the program.
 pub fn format(arguments: fmt::Arguments<'_>) -> String {
-    fmt::format(arguments)
+    let mut text = String::new();
+    let _ = fmt::write(&mut text, arguments);
+    text
 }
 
 /// Statistics of the tensors in `value`.

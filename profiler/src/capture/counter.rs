@@ -119,7 +119,14 @@ pub fn capture_next(name: &str, calls: u64) {
         known = true;
     }
     if !known {
-        counters.wished.push((name.to_owned(), calls));
+        match counters
+            .wished
+            .iter_mut()
+            .find(|(wished, _)| wished == name)
+        {
+            Some((_, wished)) => *wished = wished.saturating_add(calls),
+            None => counters.wished.push((name.to_owned(), calls)),
+        }
     }
 }
 
@@ -141,7 +148,8 @@ impl Counters {
         self.wished.retain(|(wished, calls)| {
             let is = counter.is(wished);
             if is {
-                *counter.forced.get_mut() += calls;
+                let forced = counter.forced.get_mut();
+                *forced = forced.saturating_add(*calls);
             }
             !is
         });

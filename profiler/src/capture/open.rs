@@ -233,7 +233,7 @@ fn ending(
             Fate::Discard => reservation.discard(),
             Fate::KeepAside => *call.counter.kept() = Some(reservation),
             Fate::Publish { drop_kept } => {
-                if let Some(kept) = call.counter.kept().take().filter(|_| drop_kept) {
+                if drop_kept && let Some(kept) = call.counter.kept().take() {
                     kept.discard();
                 }
                 match reservation.commit() {

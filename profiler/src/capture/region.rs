@@ -1,6 +1,6 @@
 //! A measured call: counted, captured where it is selected, and closed whatever way it ends.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use super::counter::{self, Active, Call, Counter};
@@ -66,7 +66,10 @@ impl Details {
 
     /// `tags(key = EXPR)`
     pub fn tag(&mut self, key: &'static str, value: impl fmt::Display) {
-        self.tags.push((key.to_owned(), value.to_string()));
+        let mut text = String::new();
+        // A value that cannot be shown has an empty tag; it must not end the program.
+        let _ = write!(text, "{value}");
+        self.tags.push((key.to_owned(), text));
     }
 
     /// An argument of the call: the first tensor among them tells the device.
@@ -207,9 +210,13 @@ impl Measured {
 
     /// Marks the call as failed, for the reason given: its trace ends as failed.
     pub fn fail(mut self, reason: impl Into<String>) {
-        if let State_::Captured(capture, _active) = std::mem::replace(&mut self.0, State_::Done) {
-            capture.end_span();
-            capture.finish(Some(reason.into()));
+        match std::mem::replace(&mut self.0, State_::Done) {
+            State_::Captured(capture, _active) => {
+                capture.end_span();
+                capture.finish(Some(reason.into()));
+            }
+            State_::Counted(call, _active) => call.over(),
+            State_::Inside(_) | State_::Off | State_::Done => {}
         }
     }
 }
@@ -381,7 +388,7 @@ impl Capture {
     }
 
     /// Waits for the device, where that was asked for and the device is not the CPU.
-    fn synchronize(&self) {
+    pub(crate) fn synchronize(&self) {
         #[cfg(feature = "candle")]
         if let Some(device) = &self.sync
             && let Err(error) = device.synchronize()

@@ -119,6 +119,7 @@ impl AsyncSpan {
     ) -> Self {
         let session = capture.session();
         let recorder = session.attach();
+        capture.synchronize();
         let cell = SpanCell::begin(None, source, Some(start));
         recorder.open_detached(&cell);
         recorder.leave();
@@ -148,6 +149,13 @@ impl FutureSpan {
         let Some(part) = self.part.take() else {
             return Place::Here;
         };
+        if !crate::capture::is_owner() {
+            // A forked child has its parent's captures in memory, but may not touch them.
+            return Place::Here;
+        }
+        if let Some(capture) = &self.capture {
+            capture.synchronize();
+        }
         if let Some((end, parent)) = part.cell.close(0) {
             let panicked = self.panicked;
             let (recorder, lent) = join(&part.session);

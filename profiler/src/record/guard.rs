@@ -100,6 +100,7 @@ impl Ended {
     }
 
     /// The span that ended last on this level.
+    #[cfg(feature = "candle")]
     pub(crate) const fn last() -> Self {
         Self(Place::LastEnded)
     }

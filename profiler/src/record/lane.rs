@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::cold::{Cold, DetachedEnd, Evidence, MeasuredStart, Owner};
 use super::detached::{Ordinals, SpanCell};
 use super::recorder::{self, Recorder, token};
-use super::session::{STUCK, Session, Ticket};
+use super::session::{Room, STUCK, Session, Ticket};
 use super::site::SpanSource;
 use super::stream::{Consumer, Producer, Record, clock};
 use crate::instrument::{Shared as ByHand, SpanId};
@@ -150,8 +150,13 @@ impl Lane {
     }
 
     fn next_serial(&mut self, of: u64) -> u64 {
-        self.serial += 1;
-        token::with_serial(of, self.serial)
+        loop {
+            self.serial = self.serial.wrapping_add(1);
+            let shifted = token::with_serial(of, self.serial);
+            if shifted != of {
+                return shifted;
+            }
+        }
     }
 
     /// The innermost level's role.
@@ -187,6 +192,7 @@ impl Recorder {
     /// Adds a record, waiting for the writer where there is no room. Nothing is added once the session has ended.
     fn push(&self, lane: &mut Lane, record: Record) {
         let mut waiting: Option<Instant> = None;
+        let mut stalled_since: Option<Instant> = None;
         loop {
             let Some(session) = lane.session() else {
                 return record.discard();
@@ -209,9 +215,12 @@ impl Recorder {
                 self.cursor.store(cursor, Ordering::Release);
                 continue;
             }
-            let since = *waiting.get_or_insert_with(Instant::now);
-            if !session.wait_for_room(since) {
-                session.abandon(STUCK);
+            waiting.get_or_insert_with(Instant::now);
+            let stalled = *stalled_since.get_or_insert_with(Instant::now);
+            match session.wait_for_room(stalled) {
+                Room::Moving => stalled_since = None,
+                Room::Soon => {}
+                Room::Stuck => session.abandon(STUCK),
             }
         }
         if let Some(since) = waiting {

@@ -8,6 +8,7 @@ mod guard;
 mod handle;
 mod lane;
 mod output;
+mod parked;
 mod reading;
 mod recorder;
 mod replay;

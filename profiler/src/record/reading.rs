@@ -173,7 +173,7 @@ impl Reading {
                 self.panic_at = None;
                 self.close(replay, now, HowClosed::default());
             }
-            Word::Link(_) => {}
+            Word::Link { .. } => {}
             Word::Cold(cold) => return self.cold(replay, ticks, now, cold),
         }
         Ok(())

@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::panicking;
 
 use super::lane::{Lane, Sink};
+use super::parked;
 use super::site::{CallSite, SpanSource};
 use super::stream::{Consumer, Record, clock, nowhere};
 
@@ -187,6 +188,14 @@ impl Recorder {
             }
         }
         self.close_all();
+        match self.session() {
+            Some(session) if !session.has_ended() => parked::keep(self),
+            _ => self.retire(),
+        }
+    }
+
+    /// Ends the loan to a thread that has left.
+    pub(super) fn retire(&'static self) {
         match self.stop() {
             Sink::Stream(session, ticket) | Sink::Ended(session, ticket) => session.leave(&ticket),
             Sink::ByHand(..) => give_back(self),

@@ -154,7 +154,7 @@ impl Replay {
         };
         let fits = self.budget.fits(self.lines.len(), LINE + own_text);
         if !fits {
-            self.budget.drop(&source.name());
+            self.budget.drop(&source.name(), self.lines.len());
         }
         fits
     }
@@ -218,7 +218,7 @@ impl Replay {
                 seen: false,
             }
         });
-        let (row, own_name) = match site.row {
+        let (row, own_name) = match site.row.filter(|_| fixed) {
             Some(row) => (row, None),
             None => {
                 let name = source.name();
@@ -278,8 +278,8 @@ impl Replay {
     /// Numbers a detached span; one that is not recorded has its parent's number.
     pub(super) fn open_detached(&mut self, cell: &Arc<SpanCell>) -> u64 {
         let id = if !self.admits_detached(cell) {
-            let parent = cell.parent.as_ref().and_then(|parent| parent.id());
-            parent.unwrap_or(ROOT)
+            // Its parent may end before it: only the root is sure to hold what happens in it.
+            ROOT
         } else {
             let id = self.next_id();
             let span = OpenDetached {
@@ -351,7 +351,8 @@ impl Replay {
     pub(super) fn evidence(&mut self, id: u64, span: SpanName, evidence: Evidence) {
         self.inner += 1;
         if !self.budget.fits(self.lines.len(), evidence.most_bytes()) {
-            return self.budget.drop(evidence.label());
+            let buffered = self.lines.len();
+            return self.budget.drop(evidence.label(), buffered);
         }
         let span_id = format!("s{id}");
         match evidence {

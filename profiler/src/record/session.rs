@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::lane::Sink;
+use super::parked;
 use super::recorder::{self, Recorder};
 use super::stream::clock;
 use super::writer;
@@ -58,6 +59,16 @@ pub(super) struct Thread {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finished;
 
+/// What waiting for room came to.
+pub(super) enum Room {
+    /// The writer made progress.
+    Moving,
+    /// It has not, for a moment.
+    Soon,
+    /// It has not for 5 s.
+    Stuck,
+}
+
 /// How a capture ends.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
@@ -83,8 +94,9 @@ impl Session {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether it is over; in a forked child it always is, being the parent's.
     pub(crate) fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
+        self.ended.load(Ordering::Acquire) || !crate::capture::is_owner()
     }
 
     pub(super) fn count_late(&self, records: u64) {
@@ -137,9 +149,15 @@ impl Session {
         self.done.notify_all();
     }
 
-    /// Waits a moment for the writer to empty a chunk. `false`: it has made no progress for 5 s.
-    pub(super) fn wait_for_room(&self, since: Instant) -> bool {
-        writer::wait_for_room() || since.elapsed() < PATIENCE
+    /// Waits a moment for the writer to empty a chunk. `since`: when it last made progress.
+    pub(super) fn wait_for_room(&self, since: Instant) -> Room {
+        if writer::wait_for_room() {
+            Room::Moving
+        } else if since.elapsed() < PATIENCE {
+            Room::Soon
+        } else {
+            Room::Stuck
+        }
     }
 
     /// The streams that have come since the writer asked last.
@@ -162,6 +180,10 @@ impl Session {
 
     /// Makes the session current on this thread, with a stream of its own.
     pub(crate) fn attach(self: &Arc<Self>) -> &'static Recorder {
+        if let Some(recorder) = parked::take(self) {
+            recorder.make_current();
+            return recorder;
+        }
         let number = thread_number();
         let thread = (number != self.opener).then(|| Thread {
             number,
@@ -185,6 +207,10 @@ impl Session {
 
     /// The thread has left; whoever comes last gives the recorder back.
     pub(super) fn leave(&self, ticket: &Ticket) {
+        if !crate::capture::is_owner() {
+            // The lock may be held by a thread that this forked child does not have.
+            return;
+        }
         let shared = self.lanes();
         if shared.closed {
             drop(shared);

@@ -21,6 +21,8 @@ pub(crate) struct Record {
 
 const COLD: usize = 1;
 const LINK: usize = 2;
+/// A link to a chunk that is freed when it has been read.
+const LINK_EXTRA: usize = 3;
 const TAGS: usize = 3;
 
 /// What a record's second half says.
@@ -31,8 +33,8 @@ pub(crate) enum Word {
     Open(&'static CallSite),
     /// Anything else; the consumer owns it now.
     Cold(Box<Cold>),
-    /// The stream goes on in another chunk.
-    Link(*mut Record),
+    /// The stream goes on in another chunk; `extra`: one of its own, to be freed.
+    Link { next: *mut Record, extra: bool },
 }
 
 impl Record {
@@ -60,11 +62,12 @@ impl Record {
         }
     }
 
-    fn link(next: *mut Record) -> Self {
+    fn link(next: *mut Record, extra: bool) -> Self {
+        let tag = if extra { LINK_EXTRA } else { LINK };
         let next: *mut () = next.cast();
         Self {
             ticks: 0,
-            word: next.map_addr(|address| address | LINK),
+            word: next.map_addr(|address| address | tag),
         }
     }
 
@@ -83,7 +86,10 @@ impl Record {
                 // SAFETY: `cold` made this pointer from a `Box<Cold>`, and the caller decodes it once.
                 Word::Cold(unsafe { Box::from_raw(untagged.cast()) })
             }
-            LINK => Word::Link(untagged.cast()),
+            tag @ (LINK | LINK_EXTRA) => Word::Link {
+                next: untagged.cast(),
+                extra: tag == LINK_EXTRA,
+            },
             _ if self.word.is_null() => Word::Close,
             _ => {
                 // SAFETY: `open` made this pointer from a `&'static CallSite`.
@@ -188,6 +194,24 @@ impl Pool {
     }
 }
 
+/// A chunk outside of the pool.
+fn extra_chunk() -> Chunk {
+    let slots = Box::into_raw(Slots::new(FIRST).0);
+    let start: *mut Record = slots.cast();
+    Chunk {
+        start,
+        link: start.wrapping_add(FIRST - 1),
+    }
+}
+
+/// # Safety
+/// `start` is that of an [`extra_chunk`], which nobody uses any more.
+unsafe fn free_extra(start: *mut Record) {
+    let slots = ptr::slice_from_raw_parts_mut(start.cast::<UnsafeCell<Record>>(), FIRST);
+    // SAFETY: `extra_chunk` made it from a box of as many slots.
+    drop(unsafe { Box::from_raw(slots) });
+}
+
 /// The producer's side of a stream; used by one thread at a time.
 pub(crate) struct Producer {
     first: Slots,
@@ -202,6 +226,8 @@ unsafe impl Send for Producer {}
 pub(crate) struct Consumer {
     read: *mut Record,
     chunk: *mut Record,
+    /// The chunk is not of the pool, nor the thread's first.
+    extra: bool,
 }
 
 // SAFETY: the pointers lead into chunks that are never freed; only their owner reads through them.
@@ -224,6 +250,7 @@ impl Producer {
         let consumer = Consumer {
             read: chunk.start,
             chunk: chunk.start,
+            extra: false,
         };
         (chunk.start, consumer)
     }
@@ -235,14 +262,15 @@ impl Producer {
     /// Called by the stream's one producer, whose cursor is at the chunk's link slot.
     pub(crate) unsafe fn extend(&self, consumed: *mut Record) -> Option<*mut Record> {
         let full = self.chunk.get();
-        let next = match POOL.take() {
-            Some(next) => next,
-            // All that this chunk held has been read: it can be filled again.
-            None if consumed == full.link => full,
+        let (next, extra) = match POOL.take() {
+            Some(next) => (next, false),
+            // More threads than chunks, and this one's records have been read: it goes on in a small chunk of its own.
+            // (Filling the full chunk again would leave the consumer unable to tell its end from where it stands.)
+            None if consumed == full.link => (extra_chunk(), true),
             None => return None,
         };
         // SAFETY: the link slot is inside the chunk, was never published, and the caller is the only producer.
-        unsafe { full.link.write(Record::link(next.start)) };
+        unsafe { full.link.write(Record::link(next.start, extra)) };
         self.chunk.set(next);
         Some(next.start)
     }
@@ -267,11 +295,9 @@ impl Consumer {
                 (record.ticks, record.decode())
             };
             match word {
-                Word::Link(next) => {
-                    let old = std::mem::replace(&mut self.chunk, next);
-                    if old != next {
-                        POOL.give(old);
-                    }
+                Word::Link { next, extra } => {
+                    self.leave_chunk();
+                    (self.chunk, self.extra) = (next, extra);
                     self.read = next;
                 }
                 word => {
@@ -288,7 +314,16 @@ impl Consumer {
 
     /// The stream has ended and been read: its last chunk goes back.
     pub(crate) fn release(self) {
-        POOL.give(self.chunk);
+        self.leave_chunk();
+    }
+
+    fn leave_chunk(&self) {
+        if self.extra {
+            // SAFETY: the chunk is an extra one, all of it has been read, and its producer fills another.
+            unsafe { free_extra(self.chunk) };
+        } else {
+            POOL.give(self.chunk);
+        }
     }
 }
 

@@ -31,28 +31,27 @@ pub fn name_vars<N: AsRef<str>, V: std::borrow::Borrow<Var>>(
     if cfg!(feature = "off") {
         return;
     }
+    // The program's iterator runs before the lock is taken: it may come here again.
+    let named: Vec<(TensorId, String)> = vars
+        .into_iter()
+        .map(|(name, var)| {
+            let name = match prefix {
+                "" => name.as_ref().to_owned(),
+                prefix => format!("{prefix}.{}", name.as_ref()),
+            };
+            (var.borrow().as_tensor().id(), name)
+        })
+        .collect();
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    let names = names.get_or_insert_default();
-    for (name, var) in vars {
-        let name = match prefix {
-            "" => name.as_ref().to_owned(),
-            prefix => format!("{prefix}.{}", name.as_ref()),
-        };
-        names.insert(var.borrow().as_tensor().id(), name);
-    }
+    names.get_or_insert_default().extend(named);
 }
 
 /// One event for each variable that `loss` was computed from, in the order in which they were used.
 pub(crate) fn evidence(loss: &Tensor, grads: &GradStore, emit: &mut dyn FnMut(Evidence)) {
-    let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     let nodes = loss.sorted_nodes();
     let vars = nodes.iter().rev().filter(|node| node.is_variable());
     for (order, var) in vars.enumerate() {
-        let named = names.as_ref().and_then(|names| names.get(&var.id()));
-        let key = match named {
-            Some(name) => name.clone(),
-            None => format!("#{order} {:?}", var.dims()),
-        };
+        let key = name_of(var).unwrap_or_else(|| format!("#{order} {:?}", var.dims()));
         match state_of(grads.get(var)) {
             Ok((state, norm)) => emit(Evidence::Gradient(Box::new(GradientEvent {
                 event_id: String::new(),
@@ -67,6 +66,11 @@ pub(crate) fn evidence(loss: &Tensor, grads: &GradStore, emit: &mut dyn FnMut(Ev
             ))),
         }
     }
+}
+
+fn name_of(var: &Tensor) -> Option<String> {
+    let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    names.as_ref()?.get(&var.id()).cloned()
 }
 
 fn state_of(gradient: Option<&Tensor>) -> candle_core::Result<(GradientState, Option<f64>)> {

@@ -146,7 +146,7 @@ pub(crate) fn statistics_event(
     }
 }
 
-/// The tensor that a value is, told by its type: a `Tensor`, or a reference, `Option` or `Result` of one.
+/// The tensor that a value is, told by its type: a `Tensor`, or a reference or `Option` of one.
 pub(crate) fn as_tensor<T: ?Sized>(value: &T) -> Option<&Tensor> {
     let is = typeid::of::<T>();
     let at = std::ptr::from_ref(value).cast::<()>();
@@ -167,18 +167,17 @@ pub(crate) fn as_tensor<T: ?Sized>(value: &T) -> Option<&Tensor> {
         // SAFETY: `T` is `Option<&Tensor>`, which may be copied.
         return unsafe { *at.cast::<Option<&Tensor>>() };
     }
-    if is == typeid::of::<Vec<Tensor>>() || is == typeid::of::<&Vec<Tensor>>() {
-        return None;
-    }
     tell_foreign(std::any::type_name::<T>());
     None
 }
 
 /// A tensor of another candle than ours cannot be read: says so, once, and how to find out where it comes from.
 fn tell_foreign(type_name: &str) {
+    // Ours has been recognised by now in these forms, but not behind two references.
     let bare = type_name
-        .trim_start_matches("&mut ")
-        .trim_start_matches('&');
+        .strip_prefix("&mut ")
+        .or_else(|| type_name.strip_prefix('&'))
+        .unwrap_or(type_name);
     if bare == std::any::type_name::<Tensor>() || bare.ends_with("candle_core::tensor::Tensor") {
         crate::say::once(
             "an argument is a `Tensor` of another candle-core than the one candle-profiler was built with, and cannot \

@@ -118,10 +118,7 @@ impl Sites {
             step: site.step,
             ..Site::default()
         });
-        self.by_name
-            .entry(site.name.to_owned())
-            .or_default()
-            .push(at);
+        self.by_name.entry(name.to_owned()).or_default().push(at);
         SiteId(Some(at))
     }
 
