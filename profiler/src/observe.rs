@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::record::{Ended, Evidence, RecordSite};
-use crate::trace::TensorStatsEvent;
+use crate::trace::{TensorStatsEvent, TensorStatsExtra};
 
 /// A value that holds tensors whose statistics can be recorded.
 ///
@@ -169,6 +169,12 @@ pub(crate) fn scalars(
 /// One number as evidence: a statistic of one element. JSON has no NaN, so the count says it.
 fn scalar(label: &str, number: f64) -> Evidence {
     let finite = number.is_finite();
+    let extra = TensorStatsExtra {
+        nan: Some(u64::from(number.is_nan())),
+        pos_inf: Some(u64::from(number == f64::INFINITY)),
+        neg_inf: Some(u64::from(number == f64::NEG_INFINITY)),
+        ..TensorStatsExtra::default()
+    };
     let shown = if finite { number } else { 0.0 };
     let event = Box::new(TensorStatsEvent {
         span_id: String::new(),
@@ -180,7 +186,8 @@ fn scalar(label: &str, number: f64) -> Evidence {
         rms: shown.abs(),
         abs_max: shown.abs(),
         mean: shown,
-        extra: None,
+        // JSON has no NaN: without these it would look like an infinity.
+        extra: (!finite).then(|| Box::new(extra)),
     });
     Evidence::Scalar {
         event,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::counter::{Call, Counter};
 use super::exit;
@@ -53,7 +54,9 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
     let (file, reservation) = match reserved {
         Ok(reserved) => reserved,
         Err(error) => {
-            crate::say::once(&format!("no trace can be written: {error}"));
+            if !state.broken.swap(true, Ordering::Relaxed) {
+                say!("no trace can be written: {error}");
+            }
             state.reached(&counter.name, step);
             end_pick(counter, wanted.picked, Ended::Withdrawn);
             return None;
@@ -92,6 +95,7 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
             "no trace can be written: the writer's thread: {error}"
         ));
         state.reached(&counter.name, step);
+        end_pick(counter, wanted.picked, Ended::Withdrawn);
         return None;
     }
     exit::remember(&session);

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::counter::{self, Active, Call, Counter};
 use super::open;
@@ -340,6 +341,9 @@ fn select(
     details: impl FnOnce(&mut Details),
 ) -> Option<Box<Capture>> {
     let (call, number, step) = (&entry.call, entry.number, entry.step);
+    if state.broken.load(Ordering::Relaxed) {
+        return None;
+    }
     let counter = &call.counter;
     let schedule = &state.settings.schedule;
     // A wish for the next calls is used up by each of them, whoever else wants it too.
@@ -429,7 +433,7 @@ impl Capture {
             Some(reason) if reason.trim().is_empty() => {
                 End::Failed("the call failed without a word".to_owned())
             }
-            Some(reason) => End::Failed(reason),
+            Some(reason) => End::Failed(without_backtrace(&reason)),
         };
         self.close(end);
     }
@@ -463,5 +467,37 @@ pub(crate) fn current_or_off() -> Result<Option<&'static Recorder>, ()> {
         Some(recorder) => Ok(Some(recorder).filter(|recorder| recorder.is_open())),
         None if state::is_off() => Err(()),
         None => Ok(None),
+    }
+}
+
+/// The most characters of a reason.
+const REASON: usize = 4096;
+
+/// A reason without the backtrace that candle appends to its errors' texts where `RUST_BACKTRACE` is set.
+fn without_backtrace(reason: &str) -> String {
+    let is_frame = |line: &&str| {
+        let number = line.trim_start().split(':').next().unwrap_or_default();
+        line.starts_with(' ') && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+    };
+    let lines: Vec<&str> = reason.lines().take_while(|line| !is_frame(line)).collect();
+    let text = lines.join("\n");
+    let text = if text.trim().is_empty() {
+        reason
+    } else {
+        text.trim_end()
+    };
+    text.chars().take(REASON).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_backtrace;
+
+    #[test]
+    fn a_reason_ends_where_its_backtrace_begins() {
+        let error = "shape mismatch\n  in matmul\n   0: candle_core::error::Error::bt\n   1: main";
+        assert_eq!(without_backtrace(error), "shape mismatch\n  in matmul");
+        assert_eq!(without_backtrace("404: not found"), "404: not found");
+        assert_eq!(without_backtrace(&"x".repeat(10_000)).len(), 4096);
     }
 }

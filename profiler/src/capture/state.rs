@@ -15,6 +15,8 @@ pub(crate) struct State {
     pub(crate) files: Files,
     /// Something was captured, or it was said why it could not be.
     pub(crate) captured: AtomicBool,
+    /// A trace could not be created; that has been said, and no other is tried.
+    pub(crate) broken: AtomicBool,
 }
 
 static STATE: OnceLock<Option<State>> = OnceLock::new();
@@ -62,6 +64,7 @@ pub(crate) fn state() -> Option<&'static State> {
             files,
             settings,
             captured: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
         })
     });
     let switch = if state.is_some() { ON } else { OFF };

@@ -24,8 +24,13 @@ impl Shared {
         let span = self.top();
         let span_id = super::records::span_name(span.raw());
         let event = match evidence {
-            Evidence::Statistics { mut event, .. } | Evidence::Scalar { mut event, .. } => {
+            Evidence::Statistics { mut event, .. } => {
                 event.span_id = span_id;
+                TraceEvent::TensorStats(*event)
+            }
+            Evidence::Scalar { mut event, .. } => {
+                event.span_id = span_id;
+                event.extra = None;
                 TraceEvent::TensorStats(*event)
             }
             Evidence::Tensor(mut event) => {

@@ -278,8 +278,9 @@ impl Replay {
     /// Numbers a detached span; one that is not recorded has its parent's number.
     pub(super) fn open_detached(&mut self, cell: &Arc<SpanCell>) -> u64 {
         let id = if !self.admits_detached(cell) {
-            // Its parent may end before it: only the root is sure to hold what happens in it.
-            ROOT
+            // Where spans are recorded its parent may end before it: only the root is sure to hold what happens in it.
+            let parent = cell.parent.as_ref().and_then(|parent| parent.id());
+            parent.filter(|_| !self.records_spans).unwrap_or(ROOT)
         } else {
             let id = self.next_id();
             let span = OpenDetached {
