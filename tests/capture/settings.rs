@@ -262,3 +262,23 @@ fn settings_made_too_late_are_refused_and_change_nothing() {
     assert!(ran.stdout.starts_with("refused: "), "off is a setting too");
     assert_eq!(files(off.path()), [] as [String; 0]);
 }
+
+#[test]
+fn a_trace_keeps_within_its_budget_and_counts_what_it_left_out() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_SUMMARY", "off"),
+        ("CANDLE_PROFILE_BUDGET", "64KiB"),
+    ];
+    train(folder.path(), "flood 2", &variables);
+    let written = folder.path().join("traces");
+    let path = written.join(&files(&written)[0]);
+    let trace = traces(&written).remove(0);
+    assert!(fs::metadata(path).unwrap().len() <= 64 * 1024);
+    let recorded = trace.named("train::modes::burst_inner").len() as u64;
+    let dropped = &trace.terminal()["dropped"];
+    let left_out = dropped["train::modes::burst_inner"].as_u64().unwrap();
+    assert!(recorded > 100, "{recorded}");
+    assert_eq!(recorded + left_out, 2000);
+}

@@ -154,7 +154,7 @@ impl Replay {
         };
         let fits = self.budget.fits(self.lines.len(), LINE + own_text);
         if !fits {
-            self.budget.drop(&source.name(), self.lines.len());
+            self.budget.drop(&source.name());
         }
         fits
     }
@@ -352,8 +352,7 @@ impl Replay {
     pub(super) fn evidence(&mut self, id: u64, span: SpanName, evidence: Evidence) {
         self.inner += 1;
         if !self.budget.fits(self.lines.len(), evidence.most_bytes()) {
-            let buffered = self.lines.len();
-            return self.budget.drop(evidence.label(), buffered);
+            return self.budget.drop(evidence.label());
         }
         let span_id = format!("s{id}");
         match evidence {

@@ -337,3 +337,47 @@ pub(crate) fn clock() -> &'static quanta::Clock {
     static CLOCK: OnceLock<quanta::Clock> = OnceLock::new();
     CLOCK.get_or_init(quanta::Clock::new)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(cursor: &mut *mut Record, link: *mut Record, next: &mut u64) {
+        while *cursor != link {
+            // SAFETY: the cursor is below the link slot of a chunk that this test alone fills.
+            unsafe { cursor.write(Record::close(*next)) };
+            *cursor = cursor.wrapping_add(1);
+            *next += 1;
+        }
+    }
+
+    #[test]
+    fn a_stream_goes_on_when_the_pool_is_empty() {
+        let taken: Vec<Chunk> = std::iter::from_fn(|| POOL.take()).collect();
+        assert!(taken.len() <= CHUNKS);
+        let producer = Producer::new();
+        let (mut cursor, mut consumer) = producer.restart();
+        let (mut written, mut read) = (0, 0);
+        for round in 0..5 {
+            fill(&mut cursor, producer.link(), &mut written);
+            // SAFETY: this test is the producer, and its cursor is at the link slot.
+            let refused = unsafe { producer.extend(consumer.position()) };
+            assert!(
+                refused.is_none(),
+                "unread records, and no chunk: round {round}"
+            );
+            while let Some((ticks, Word::Close)) = consumer.take(cursor) {
+                assert_eq!(ticks, read);
+                read += 1;
+            }
+            assert_eq!(read, written);
+            // SAFETY: as above.
+            cursor = unsafe { producer.extend(consumer.position()) }.expect("a chunk of its own");
+        }
+        while consumer.take(cursor).is_some() {}
+        consumer.release();
+        for chunk in taken {
+            POOL.give(chunk.start);
+        }
+    }
+}

@@ -38,6 +38,7 @@ fn main() -> anyhow::Result<()> {
         "rank" => modes::ranked(number),
         "awaited" => modes::awaited(number),
         "burst" => modes::burst(number),
+        "flood" => modes::flood(number),
         _ => bail!("there is no mode {mode}"),
     }
 }

@@ -389,6 +389,21 @@ pub(crate) fn burst(steps: u32) -> Result<()> {
 }
 
 #[measured]
+fn flood_step() {
+    for _ in 0..2000 {
+        burst_inner();
+    }
+}
+
+/// Steps of 2,000 spans of one function.
+pub(crate) fn flood(steps: u32) -> Result<()> {
+    for _ in 0..steps {
+        flood_step();
+    }
+    Ok(())
+}
+
+#[measured]
 async fn awaited_step(model: &Model, x: &Tensor) -> Result<()> {
     asked(model, x).await?;
     let _span = span("after");
