@@ -71,7 +71,6 @@ impl Checks {
         checks
     }
 
-    #[allow(dead_code, reason = "for recorders that share the session")]
     pub(super) fn has_measured(&self) -> bool {
         self.measured > 0
     }

@@ -46,7 +46,6 @@ impl TraceSession {
     }
 
     /// The state, for others that record into this session.
-    #[allow(dead_code, reason = "for recorders that share the session")]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
