@@ -3,7 +3,7 @@
 use serde_json::json;
 use tests::program::{files, traces};
 
-use crate::{NAME, folder, quiet, trace_of};
+use crate::{NAME, folder, quiet, trace_of, train};
 
 /// The files that a run with these steps leaves, without folder and name of the measured function.
 fn left(mode: &str, steps: &str) -> Vec<String> {
@@ -322,4 +322,18 @@ fn calls_can_be_wished_for_from_the_program() {
     );
     quiet(folder.path(), "capture-next 9", &[]);
     assert_eq!(files(folder.path()).len(), 5, "off, it does nothing");
+}
+
+#[test]
+fn a_wish_for_the_next_call_outlives_a_call_that_is_taken_back() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_STEPS", "999"),
+        ("CANDLE_PROFILE_SUMMARY", "off"),
+    ];
+    train(folder.path(), "wish-taken-back 3", &variables);
+    let names = files(&folder.path().join("traces"));
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert!(names[0].ends_with("step1.jsonl"), "{names:?}");
 }

@@ -100,15 +100,9 @@ fn evidence_of_spans_that_are_not_recorded_is_the_measured_spans_and_so_is_its_c
     assert_eq!(trace.stats("input")["span_id"], measured.id);
     assert_eq!(trace.stats("logits")["span_id"], measured.id);
     let overhead = measured.end["overhead_ns"].as_u64().expect("a cost");
-
-    let folder = crate::folder();
-    quiet(folder.path(), "plain 3", &[("CANDLE_PROFILE", "traces")]);
-    let trace = &traces(folder.path())[0];
-    let whole = trace.measured().end["overhead_ns"]
-        .as_u64()
-        .expect("a cost");
-    // The statistics of three tensors and a scalar, however fast: the scalar's share alone would be a small part.
-    assert!(overhead * 3 > whole, "{overhead} of {whole} ns");
+    assert!(overhead > 0);
+    // What the spans that are not recorded cost is passed on, up to the root.
+    assert_eq!(trace.spans[0].end["overhead_ns"], overhead);
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(crate) struct Call {
     pub(crate) counter: Arc<Counter>,
     /// The program said that this call is no step.
     withdrawn: AtomicBool,
+    /// A wish of `capture_next` was used up by it.
+    wished: AtomicBool,
 }
 
 #[derive(Default)]
@@ -196,16 +198,6 @@ impl Counter {
         self.calls.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Whether `capture_next` asked for this call.
-    pub(crate) fn take_forced(&self) -> bool {
-        let taken = self
-            .forced
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-                left.checked_sub(1)
-            });
-        taken.is_ok()
-    }
-
     /// Nanoseconds since the last call of this name ended.
     pub(crate) fn since_previous(&self) -> Option<u64> {
         match self.last_end.load(Ordering::Relaxed) {
@@ -220,7 +212,18 @@ impl Call {
         Arc::new(Self {
             counter,
             withdrawn: AtomicBool::new(false),
+            wished: AtomicBool::new(false),
         })
+    }
+
+    /// Whether `capture_next` asked for this call.
+    pub(crate) fn take_wish(&self) -> bool {
+        let left = &self.counter.forced;
+        let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(1)
+        });
+        self.wished.store(taken.is_ok(), Ordering::Relaxed);
+        taken.is_ok()
     }
 
     pub(crate) fn is_withdrawn(&self) -> bool {
@@ -271,6 +274,9 @@ pub fn not_a_step() {
             && !call.withdrawn.swap(true, Ordering::Relaxed)
         {
             call.counter.calls.fetch_sub(1, Ordering::Relaxed);
+            // The next call takes its place, in the count and in what `capture_next` asked for.
+            let wished = u64::from(call.wished.load(Ordering::Relaxed));
+            call.counter.forced.fetch_add(wished, Ordering::Relaxed);
         }
     });
 }

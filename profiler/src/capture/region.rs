@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use super::counter::{self, Active, Call, Counter};
 use super::open;
 use super::panics::{panic_reason, take_last};
+use super::pick;
 use super::state::{self, State};
 use crate::record::{
     AsyncSpan, End, Ended, Evidence, MeasureSite, MeasuredStart, Owner, Place, Recorder, Session,
@@ -334,6 +335,23 @@ impl Entry {
     }
 }
 
+/// A pick of the default selection whose capture is not open yet: given back where the program's own expressions panic.
+struct Pending<'a>(Option<&'a Counter>);
+
+impl Pending<'_> {
+    fn settled(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if let Some(counter) = self.0 {
+            counter.pick().end(pick::Ended::Withdrawn);
+        }
+    }
+}
+
 /// Opens a capture where the call is selected for one.
 fn select(
     state: &'static State,
@@ -347,7 +365,7 @@ fn select(
     let counter = &call.counter;
     let schedule = &state.settings.schedule;
     // A wish for the next calls is used up by each of them, whoever else wants it too.
-    let wished = counter.take_forced();
+    let wished = call.take_wish();
     let picked = schedule.is_default() && counter.pick().begin(number);
     let selected = wished
         || picked
@@ -355,8 +373,10 @@ fn select(
     if !selected {
         return None;
     }
+    let pending = Pending(picked.then_some(counter));
     let mut told = Details::default();
     details(&mut told);
+    pending.settled();
     let wanted = open::Wanted {
         call,
         number,

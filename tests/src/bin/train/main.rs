@@ -39,6 +39,7 @@ fn main() -> anyhow::Result<()> {
         "awaited" => modes::awaited(number),
         "burst" => modes::burst(number),
         "flood" => modes::flood(number),
+        "wish-taken-back" => modes::wish_taken_back(number),
         _ => bail!("there is no mode {mode}"),
     }
 }
