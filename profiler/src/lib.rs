@@ -45,6 +45,7 @@ mod record;
 mod say;
 #[cfg(feature = "candle")]
 pub mod tensor;
+mod thread;
 pub mod trace;
 pub mod view;
 

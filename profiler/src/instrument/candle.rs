@@ -7,9 +7,9 @@ use candle_core::{DType, Device, DeviceLocation, Tensor, Var};
 use super::{OpRecord, SpanId, TensorRecord, TraceSession};
 use crate::capability::{ExpectedGradient, GradientContract, GradientFamilyContract};
 use crate::phase::ExecutionStep;
-use crate::tensor::stats::statistics;
+use crate::tensor::gradient_state;
+use crate::trace::MemoryCategory;
 use crate::trace::memory::{category_for_step, dense_tensor_bytes};
-use crate::trace::{GradientState, MemoryCategory};
 
 /// What a trace says of a tensor, without the tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -265,39 +265,6 @@ impl GradientCapturePlan {
         }
         Ok(())
     }
-}
-
-/// What a gradient is, with its norm.
-pub(crate) fn gradient_state(gradient: Option<&Tensor>) -> Result<(GradientState, Option<f64>)> {
-    let Some(gradient) = gradient else {
-        return Ok((GradientState::Missing, None));
-    };
-    let found = statistics(gradient)?;
-    if found.non_finite > 0 {
-        return Ok((GradientState::NonFinite, None));
-    }
-    if found.abs_max == 0.0 {
-        return Ok((GradientState::Zero, Some(0.0)));
-    }
-    // Between these no sum of squares of so many elements as fit into a memory leaves f64's range.
-    let norm = match (1e-140..1e140).contains(&found.abs_max) {
-        true => found.l2,
-        false => scaled_norm(gradient, found.abs_max)?,
-    };
-    Ok((GradientState::Present, Some(norm)))
-}
-
-/// The L2 norm of elements, of which the largest is `abs_max`, whose squares may not fit into f64.
-/// At least `abs_max`, at most the largest f64.
-fn scaled_norm(tensor: &Tensor, abs_max: f64) -> Result<f64> {
-    let values = tensor
-        .detach()
-        .to_device(&Device::Cpu)?
-        .to_dtype(DType::F64)?
-        .flatten_all()?
-        .to_vec1::<f64>()?;
-    let squares: f64 = values.iter().map(|x| (x / abs_max).powi(2)).sum();
-    Ok((abs_max * squares.sqrt()).clamp(abs_max, f64::MAX))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 use super::*;
 use crate::instrument::{ProfileRun, SpanKind};
+use crate::trace::GradientState;
 use crate::{CaptureContract, CoverageLevel, parse_trace};
 
 fn zero_var() -> Var {

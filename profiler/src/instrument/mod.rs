@@ -28,7 +28,6 @@ mod run;
 mod selector;
 mod session;
 mod shared;
-mod thread;
 
 pub use crate::trace::SpanKind;
 pub use records::{

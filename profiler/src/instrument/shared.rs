@@ -11,8 +11,9 @@ use super::checks::Checks;
 use super::output::Output;
 use super::records::{SpanId, span_name};
 use super::run::ProfileRun;
-use super::thread::thread_key;
 use crate::phase::ExecutionStep;
+use crate::say::say;
+use crate::thread::thread_key;
 use crate::trace::{RunOutcome, SpanEndEvent, SpanKind, SpanStartEvent, TerminalEvent, TraceEvent};
 
 /// The root's number; it is open from the opening of the session to its end.
@@ -213,7 +214,7 @@ impl Shared {
             bail!("trace {} is not valid: {reason}", self.path.display());
         }
         for line in state.checks.findings.lines() {
-            say(&format!("trace {}: {line}", self.path.display()));
+            say!("trace {}: {line}", self.path.display());
         }
         state.terminate(now, RunOutcome::Complete, None)
     }
@@ -437,12 +438,6 @@ impl State {
         }))?;
         self.output.flush()
     }
-}
-
-/// Says something on stderr, if it is there.
-pub(super) fn say(line: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "candle-profiler: {line}");
 }
 
 fn nanos(duration: std::time::Duration) -> u64 {

@@ -310,7 +310,6 @@ impl Reading {
             replay.inner += 1;
             return self.enter(parent, self.innermost_name(), now, What::Unrecorded);
         }
-        self.opened += 1;
         let id = replay.next_id();
         let row = replay.start_line(
             id,
@@ -327,26 +326,18 @@ impl Reading {
         let around = self.around.entry(row).or_default();
         let recursive = *around > 0;
         *around += 1;
-        let name = SpanName::of(source);
-        self.stack.push(Frame {
-            id,
-            last_ended: (id, name.clone()),
-            name,
-            start_ns: now,
-            children_ns: 0,
-            overhead_ns: 0,
-            children_overhead_ns: 0,
-            in_step: self.in_step() || source.step().is_some(),
-            ordinal: self.opened,
-            what: What::Span {
-                row,
-                measured: measured.is_some(),
-                recursive,
-            },
-        });
+        let what = What::Span {
+            row,
+            measured: measured.is_some(),
+            recursive,
+        };
+        self.enter(id, SpanName::of(source), now, what);
+        if let Some(frame) = self.stack.last_mut() {
+            frame.in_step |= source.step().is_some();
+        }
     }
 
-    /// What follows happens inside a span that has its lines elsewhere.
+    /// What follows happens one level further in.
     fn enter(&mut self, id: u64, name: SpanName, now: u64, what: What) {
         self.opened += 1;
         self.stack.push(Frame {

@@ -9,6 +9,7 @@ use super::parked;
 use super::recorder::{self, Recorder};
 use super::stream::clock;
 use super::writer;
+use crate::thread::thread_key;
 
 /// How long the profiler waits for a writer that makes no progress.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -81,7 +82,7 @@ impl Session {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             origin: clock().raw(),
-            opener: thread_number(),
+            opener: thread_key(),
             ended: AtomicBool::new(false),
             late: AtomicU64::new(0),
             lanes: Mutex::default(),
@@ -184,7 +185,7 @@ impl Session {
             recorder.make_current();
             return recorder;
         }
-        let number = thread_number();
+        let number = thread_key();
         let thread = (number != self.opener).then(|| Thread {
             number,
             name: std::thread::current().name().map(Box::from),
@@ -220,21 +221,5 @@ impl Session {
         } else {
             ticket.left.store(true, Ordering::Release);
         }
-    }
-}
-
-/// A number for this thread, the same for its whole life.
-pub(crate) fn thread_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    thread_local! {
-        static NUMBER: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
-    }
-    match NUMBER.get() {
-        0 => {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            NUMBER.set(number);
-            number
-        }
-        number => number,
     }
 }

@@ -73,15 +73,21 @@ fn name_of(var: &Tensor) -> Option<String> {
     names.as_ref()?.get(&var.id()).cloned()
 }
 
-fn state_of(gradient: Option<&Tensor>) -> candle_core::Result<(GradientState, Option<f64>)> {
+/// What a gradient is, with its norm. The norm is never a false zero: it is at least the largest element's magnitude.
+///
+/// # Errors
+/// A gradient whose elements cannot be read.
+pub(crate) fn state_of(
+    gradient: Option<&Tensor>,
+) -> candle_core::Result<(GradientState, Option<f64>)> {
     let Some(gradient) = gradient else {
         return Ok((GradientState::Missing, None));
     };
     let found = stats::statistics(gradient)?;
     Ok(if found.non_finite > 0 {
         (GradientState::NonFinite, None)
-    } else if found.l2 > 0.0 {
-        (GradientState::Present, Some(found.l2))
+    } else if found.abs_max > 0.0 {
+        (GradientState::Present, Some(found.l2.max(found.abs_max)))
     } else {
         (GradientState::Zero, Some(0.0))
     })

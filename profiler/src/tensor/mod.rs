@@ -5,8 +5,8 @@ pub mod stats;
 
 use candle_core::{Tensor, Var};
 
-pub(crate) use gradients::evidence as gradient_evidence;
 pub use gradients::name_vars;
+pub(crate) use gradients::{evidence as gradient_evidence, state_of as gradient_state};
 
 use crate::instrument::candle::{device_label, dtype_label, tensor_id};
 use crate::observe::{Observe, ObserveScalar, Observer, ScalarObserver};
