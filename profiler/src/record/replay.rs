@@ -151,10 +151,7 @@ impl Replay {
         if !self.records_spans {
             return false;
         }
-        let own_text = match source {
-            SpanSource::Site(_) => 0,
-            SpanSource::Named(_, name) | SpanSource::Free { name, .. } => 6 * name.len(),
-        };
+        let own_text = 6 * source.own_text().len();
         let fits = self.budget.fits(self.lines.len(), LINE + own_text);
         if !fits {
             self.budget.drop(&source.name());

@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 use super::cold::Cold;
@@ -55,6 +55,7 @@ impl Record {
     }
 
     pub(crate) fn cold(ticks: u64, cold: Cold) -> Self {
+        BACKLOG.fetch_add(cold.weight(), Ordering::Relaxed);
         let boxed: *mut () = Box::into_raw(Box::new(cold)).cast();
         Self {
             ticks,
@@ -84,7 +85,9 @@ impl Record {
         match self.word.addr() & TAGS {
             COLD => {
                 // SAFETY: `cold` made this pointer from a `Box<Cold>`, and the caller decodes it once.
-                Word::Cold(unsafe { Box::from_raw(untagged.cast()) })
+                let cold: Box<Cold> = unsafe { Box::from_raw(untagged.cast()) };
+                BACKLOG.fetch_sub(cold.weight(), Ordering::Relaxed);
+                Word::Cold(cold)
             }
             tag @ (LINK | LINK_EXTRA) => Word::Link {
                 next: untagged.cast(),
@@ -97,6 +100,18 @@ impl Record {
             }
         }
     }
+}
+
+/// Bytes of the boxed records that wait for the writer.
+static BACKLOG: AtomicUsize = AtomicUsize::new(0);
+
+/// Beyond this a thread that adds a boxed record lets the writer get on first: 16 bytes in a chunk may stand for a
+/// megabyte of text.
+const MOST_BACKLOG: usize = 64 << 20;
+
+/// Whether the writer is so far behind that boxed records take too much memory.
+pub(super) fn is_crowded() -> bool {
+    BACKLOG.load(Ordering::Relaxed) > MOST_BACKLOG
 }
 
 /// Records in a chunk of the pool, the link included: 256 KiB.
