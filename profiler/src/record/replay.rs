@@ -354,6 +354,8 @@ impl Replay {
         };
         let start_ns = self.ns(cell.start);
         let duration_ns = self.ns(end).saturating_sub(start_ns);
+        // Several threads may have worked inside the span at once, each with an overhead of its own.
+        let overhead_ns = span.overhead_ns.min(duration_ns);
         let parent = Some(parent.unwrap_or(ROOT));
         let row = self.start_line(id, parent, start_ns, source, cell.measured, thread);
         EndLine {
@@ -361,7 +363,7 @@ impl Replay {
             duration_ns,
             busy_ns: polled.map(|(busy, _)| busy.min(duration_ns)),
             polls: polled.map(|(_, polls)| polls),
-            overhead_ns: (span.overhead_ns > 0).then_some(span.overhead_ns),
+            overhead_ns: (overhead_ns > 0).then_some(overhead_ns),
             cut: flags.cut,
             cancelled: flags.cancelled,
             panicked: flags.panicked,
@@ -371,7 +373,7 @@ impl Replay {
         let closed = ClosedSpan {
             duration_ns,
             child_ns: span.children_ns,
-            overhead_ns: span.overhead_ns,
+            overhead_ns,
             child_overhead_ns: span.children_overhead_ns,
             measured: cell.measured.is_some(),
             how: flags,
@@ -436,7 +438,7 @@ impl Replay {
         EndLine {
             id: ROOT,
             duration_ns: now,
-            overhead_ns: (self.root_overhead > 0).then_some(self.root_overhead),
+            overhead_ns: (self.root_overhead > 0).then_some(self.root_overhead.min(now)),
             ..EndLine::default()
         }
         .write(&mut self.lines);

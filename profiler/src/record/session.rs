@@ -117,7 +117,7 @@ impl Session {
     /// Ends a capture without waiting for anybody.
     pub(super) fn abandon(self: &Arc<Self>, reason: &str) {
         if self.end(End::Failed(reason.to_owned())) {
-            crate::say::say!("{reason}; the capture ends here");
+            crate::capture::writer_hangs();
         }
     }
 

@@ -196,3 +196,83 @@ fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
         "a fault of candle-profiler's own ended the capture; please report it".to_owned()
     })
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::Read;
+    use std::process::Command;
+
+    use super::*;
+    use crate::record::replay::Limits;
+    use crate::record::{OutputPlace, prepare};
+    use crate::view::summary::Digest;
+
+    /// Set in the child, whose writer is to hang.
+    const CHILD: &str = "CANDLE_PROFILER_TEST_HANGS";
+
+    /// The writer is one for the process, so the one that hangs has a process of its own.
+    #[test]
+    fn a_writer_that_hangs_ends_the_capture_and_nobody_waits_for_ever() {
+        if std::env::var_os(CHILD).is_some() {
+            return hang();
+        }
+        let output = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "--nocapture"])
+            .arg("record::writer::tests::a_writer_that_hangs_ends_the_capture_and_nobody_waits_for_ever")
+            .env(CHILD, "1")
+            .output()
+            .expect("a child");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(
+            said.matches("made no progress for 5 s").count(),
+            1,
+            "{said}"
+        );
+    }
+
+    fn capture(into: std::fs::File) -> Arc<Session> {
+        let session = Session::new();
+        let place = OutputPlace {
+            file: into,
+            open_list: std::env::temp_dir().join("never-made.open"),
+        };
+        let limits = Limits {
+            records_spans: true,
+            budget: u64::MAX,
+        };
+        let meta = crate::ProfileRun::training("work", 1, "cpu").into_meta();
+        let ending = Box::new(|_| Finished);
+        let output = Output::new(
+            Arc::clone(&session),
+            place,
+            &meta,
+            limits,
+            Digest::new(),
+            ending,
+        );
+        open(output).expect("the writer's thread");
+        session
+    }
+
+    /// A pipe that nobody reads stands for a disk that does not answer.
+    fn hang() {
+        use crate::record::{CallSite, Name};
+        static SITE: CallSite = CallSite::new(Name::Text("work"), file!(), line!());
+
+        prepare();
+        let (mut reader, writer) = std::io::pipe().expect("a pipe");
+        let session = capture(std::fs::File::from(std::os::fd::OwnedFd::from(writer)));
+        let recorder = session.attach();
+        // More than all chunks hold: the thread has to wait for room, and is let go.
+        for _ in 0..2_000_000 {
+            let token = recorder.open(&SITE);
+            recorder.close(token);
+        }
+        assert!(session.has_ended(), "it was ended for the want of progress");
+        recorder.leave();
+        // The writer was let go of in the middle of a write, which is done when somebody reads.
+        let mut byte = [0];
+        assert_eq!(reader.read(&mut byte).expect("a byte"), 1);
+    }
+}
