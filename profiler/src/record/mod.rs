@@ -16,6 +16,8 @@ mod replay;
 mod session;
 mod site;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub(crate) use cold::{Evidence, MeasuredStart, Owner};

@@ -114,12 +114,12 @@ pub(super) fn is_crowded() -> bool {
     BACKLOG.load(Ordering::Relaxed) > MOST_BACKLOG
 }
 
-/// Records in a chunk of the pool, the link included: 256 KiB.
-const CHUNK: usize = 16 * 1024;
+/// Records in a chunk of the pool, the link included: 256 KiB. (Miri, which takes its time, has to see many chunks.)
+const CHUNK: usize = if cfg!(miri) { 16 } else { 16 * 1024 };
 /// Chunks in the pool: 40 MiB, room for a burst of 1.3 Mi spans.
-const CHUNKS: usize = 160;
+const CHUNKS: usize = if cfg!(miri) { 4 } else { 160 };
 /// Records in a thread's own first chunk, the link included: 4 KiB.
-const FIRST: usize = 256;
+const FIRST: usize = if cfg!(miri) { 8 } else { 256 };
 
 /// Memory for records, all fields of which are initialised before the consumer may see them.
 struct Slots(Box<[UnsafeCell<Record>]>);
@@ -350,6 +350,9 @@ pub(crate) fn nowhere() -> AtomicPtr<Record> {
 /// The process's one clock for captures: the TSC where it is invariant, calibrated when first used.
 pub(crate) fn clock() -> &'static quanta::Clock {
     static CLOCK: OnceLock<quanta::Clock> = OnceLock::new();
+    #[cfg(miri)]
+    return CLOCK.get_or_init(|| quanta::Clock::mock().0);
+    #[cfg(not(miri))]
     CLOCK.get_or_init(quanta::Clock::new)
 }
 

@@ -197,15 +197,13 @@ fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-#[cfg(all(test, unix))]
+#[cfg(all(test, unix, not(miri)))]
 mod tests {
     use std::io::Read;
     use std::process::Command;
 
-    use super::*;
-    use crate::record::replay::Limits;
-    use crate::record::{OutputPlace, prepare};
-    use crate::view::summary::Digest;
+    use crate::record::prepare;
+    use crate::record::tests::capture;
 
     /// Set in the child, whose writer is to hang.
     const CHILD: &str = "CANDLE_PROFILER_TEST_HANGS";
@@ -229,30 +227,6 @@ mod tests {
             1,
             "{said}"
         );
-    }
-
-    fn capture(into: std::fs::File) -> Arc<Session> {
-        let session = Session::new();
-        let place = OutputPlace {
-            file: into,
-            open_list: std::env::temp_dir().join("never-made.open"),
-        };
-        let limits = Limits {
-            records_spans: true,
-            budget: u64::MAX,
-        };
-        let meta = crate::ProfileRun::training("work", 1, "cpu").into_meta();
-        let ending = Box::new(|_| Finished);
-        let output = Output::new(
-            Arc::clone(&session),
-            place,
-            &meta,
-            limits,
-            Digest::new(),
-            ending,
-        );
-        open(output).expect("the writer's thread");
-        session
     }
 
     /// A pipe that nobody reads stands for a disk that does not answer.
