@@ -359,13 +359,21 @@ impl Builder {
     }
 
     pub(super) fn finish(self) -> Result<TraceDocument> {
-        let Some((_, schema, run)) = self.meta else {
+        let Some((version, schema, run)) = self.meta else {
             bail!("there is no record at all; a trace starts with a `meta` one");
         };
-        let Some(terminal) = self.terminal else {
-            bail!("there is no `terminal` record; the trace was cut off");
+        let terminal = match self.terminal {
+            Some(terminal) => terminal,
+            // Then no trace had a last line.
+            None if !version.has_terminal() => TerminalEvent {
+                outcome: RunOutcome::Complete,
+                timestamp_ns: u64::MAX,
+                reason: None,
+                extra: None,
+            },
+            None => bail!("there is no `terminal` record; the trace was cut off"),
         };
-        let document = TraceDocument {
+        let mut document = TraceDocument {
             schema,
             run,
             spans: sorted_by_id(self.spans),
@@ -380,6 +388,9 @@ impl Builder {
             terminal,
         };
         let latest = document.latest_host_ns();
+        if !version.has_terminal() {
+            document.terminal.timestamp_ns = latest;
+        }
         ensure!(
             document.terminal.timestamp_ns >= latest,
             "the `terminal` record's timestamp_ns is {}, before host evidence at {latest}; it must not be before any",

@@ -2,6 +2,7 @@
 
 use super::bounded::Rows;
 use super::evidence::{Gradient, GradientRow, ScalarRow, Statistics, Tensors};
+use super::memory::Memory;
 use super::sites::{ClosedSpan, SiteId, Sites, SpanSite};
 
 /// The notes of a trace that are shown; later ones are counted.
@@ -32,6 +33,7 @@ pub(crate) struct Digest {
     pub(super) tensors: Tensors,
     pub(super) scalars: Rows<ScalarRow>,
     pub(super) gradients: Rows<GradientRow>,
+    pub(super) memory: Memory,
     pub(super) notes: Vec<String>,
     pub(super) more_notes: u64,
     pub(super) failed: Option<String>,
@@ -88,6 +90,23 @@ impl Digest {
         }
     }
 
+    /// The measured span allocated so much more than it freed, and had at most `peak` bytes more than at its start.
+    pub(crate) fn step_memory(&mut self, net: i64, peak: u64) {
+        self.memory.step = Some((net, peak));
+    }
+
+    /// So many bytes of a device were in use.
+    pub(crate) fn device_memory(&mut self, device: &str, used: u64) {
+        if let Some(row) = self.memory.devices.row(device) {
+            row.take(used);
+        }
+    }
+
+    /// So many bytes of recorded storages were alive at once.
+    pub(crate) fn storages(&mut self, peak: u64) {
+        self.memory.storages = Some(peak.max(self.memory.storages.unwrap_or(0)));
+    }
+
     /// One more problem, in words.
     pub(crate) fn note(&mut self, problem: impl Into<String>) {
         match self.notes.len() < MOST_NOTES {
@@ -117,6 +136,17 @@ impl Digest {
     /// The program waited so long for the writer.
     pub(crate) fn waited(&mut self, nanoseconds: u64) {
         self.waited_ns = self.waited_ns.saturating_add(nanoseconds);
+    }
+
+    /// The name of a row, empty for what found none.
+    pub(crate) fn site_name(&self, site: SiteId) -> &str {
+        self.sites.row(site).map_or("", |row| &row.name)
+    }
+
+    /// Where it is, if that is known.
+    pub(crate) fn site_place(&self, site: SiteId) -> Option<(&str, u32)> {
+        let place = self.sites.row(site)?.place.as_ref();
+        place.map(|(file, line)| (file.as_str(), *line))
     }
 
     /// Whether the trace holds anything but the measured region.

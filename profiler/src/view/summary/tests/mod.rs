@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use super::evidence::{Gradient, GradientState, Statistics};
 use super::*;
 use crate::view::text::columns;
 
