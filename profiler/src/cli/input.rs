@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::output;
 use crate::trace::{TraceDocument, parse_trace_reader};
+use crate::view::diff::Facts;
 use crate::view::summary::{self, Fed};
 
 /// Files smaller than this are read before a bar could be seen.
@@ -122,6 +123,11 @@ impl Input {
     /// What the trace comes to, in little memory.
     pub(super) fn digest(&self) -> Result<Fed> {
         summary::read(self.open()?).map_err(|error| self.wrong(error))
+    }
+
+    /// What is compared of it.
+    pub(super) fn facts(&self) -> Result<Facts> {
+        Facts::read(self.name(), self.open()?).map_err(|error| self.wrong(error))
     }
 
     /// `x.jsonl, line 3: …`

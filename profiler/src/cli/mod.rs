@@ -7,8 +7,10 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 mod check;
+mod diff;
 mod export;
 mod input;
+mod merge;
 mod output;
 mod summary;
 
@@ -31,7 +33,9 @@ struct Arguments {
 enum Command {
     Summary(summary::Arguments),
     Check(check::Arguments),
+    Diff(diff::Arguments),
     Export(export::Arguments),
+    Merge(merge::Arguments),
 }
 
 /// What a command came to, when it could be carried out.
@@ -64,6 +68,8 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Verdict> {
     match command {
         Command::Summary(arguments) => summary::run(&arguments, out),
         Command::Check(arguments) => check::run(&arguments, out),
+        Command::Diff(arguments) => diff::run(&arguments, out),
+        Command::Merge(arguments) => merge::run(&arguments, out),
         Command::Export(arguments) => export::run(&arguments, out),
     }
 }

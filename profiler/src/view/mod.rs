@@ -4,7 +4,11 @@ use std::io::BufRead;
 
 use anyhow::Result;
 
+#[cfg(feature = "cli")]
+pub(crate) mod diff;
 pub mod export;
+#[cfg(feature = "cli")]
+pub(crate) mod merge;
 pub(crate) mod span_table;
 pub(crate) mod summary;
 pub(crate) mod text;

@@ -13,26 +13,30 @@ use crate::view::span_table::{Place, SpanTable, Visitor};
 /// What `to` says.
 pub fn folded(traces: &[TraceDocument], to: &mut dyn Write) -> io::Result<()> {
     let mut stacks = Stacks::default();
+    let mut names = Vec::new();
+    let mut known: HashMap<&str, u32> = HashMap::new();
     for trace in traces {
-        let mut names: HashMap<&str, u32> = HashMap::new();
-        stacks.names.clear();
         let spans = SpanTable::of(trace, |span| {
-            *names.entry(&span.name).or_insert_with(|| {
-                stacks.names.push(clean(&span.name));
-                stacks.names.len() as u32 - 1
+            *known.entry(&span.name).or_insert_with(|| {
+                names.push(clean(&span.name));
+                names.len() as u32 - 1
             })
         });
         spans.walk(&mut stacks);
     }
+    let mut path = Vec::new();
     for stack in stacks.list.iter().filter(|stack| stack.own_ns > 0) {
-        let mut path = vec![stack.name.as_str()];
-        let mut above = stack.parent;
-        while let Some(parent) = above.and_then(|place| stacks.list.get(place)) {
-            path.push(&parent.name);
-            above = parent.parent;
+        let mut next = Some(stack);
+        while let Some(stack) = next {
+            path.extend(names.get(stack.name as usize));
+            next = stack.parent.and_then(|place| stacks.list.get(place));
         }
-        path.reverse();
-        writeln!(to, "{} {}", path.join(";"), stack.own_ns)?;
+        let mut separator = "";
+        for name in path.drain(..).rev() {
+            write!(to, "{separator}{name}")?;
+            separator = ";";
+        }
+        writeln!(to, " {}", stack.own_ns)?;
     }
     Ok(())
 }
@@ -52,8 +56,7 @@ fn clean(name: &str) -> String {
 
 #[derive(Default)]
 struct Stacks {
-    names: Vec<String>,
-    known: HashMap<(Option<usize>, String), usize>,
+    known: HashMap<(Option<usize>, u32), usize>,
     list: Vec<Stack>,
     /// Place in the list, and time inside children.
     open: Vec<(usize, u64)>,
@@ -61,20 +64,19 @@ struct Stacks {
 
 struct Stack {
     parent: Option<usize>,
-    name: String,
+    name: u32,
     own_ns: u64,
 }
 
 impl Visitor for Stacks {
     fn enter(&mut self, table: &SpanTable, place: Place) {
         let parent = self.open.last().map(|(stack, _)| *stack);
-        let name = table.row(place).and_then(|row| self.names.get(row.name as usize));
-        let name = name.cloned().unwrap_or_default();
+        let name = table.row(place).map_or(0, |row| row.name);
         let list = &mut self.list;
-        let stack = *self.known.entry((parent, name)).or_insert_with_key(|(_, name)| {
+        let stack = *self.known.entry((parent, name)).or_insert_with(|| {
             list.push(Stack {
                 parent,
-                name: name.clone(),
+                name,
                 own_ns: 0,
             });
             list.len() - 1

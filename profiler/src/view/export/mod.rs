@@ -27,12 +27,12 @@ pub use speedscope::speedscope;
 pub use tensorboard::tensorboard;
 
 /// How many nanoseconds after the earliest of the traces each was opened, by the clocks of their machines.
-fn offsets(traces: &[TraceDocument]) -> Vec<u64> {
+pub(crate) fn offsets<'t>(traces: impl IntoIterator<Item = &'t TraceDocument>) -> Vec<u64> {
     let opened = |trace: &TraceDocument| -> Option<i128> {
         let stamp: jiff::Timestamp = trace.run.timestamp.parse().ok()?;
         Some(stamp.as_nanosecond())
     };
-    let stamps: Vec<Option<i128>> = traces.iter().map(opened).collect();
+    let stamps: Vec<Option<i128>> = traces.into_iter().map(opened).collect();
     let first = stamps.iter().flatten().min().copied();
     stamps
         .into_iter()

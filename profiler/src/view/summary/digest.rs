@@ -25,6 +25,16 @@ pub(crate) struct Meta {
     pub(crate) items: Option<u64>,
 }
 
+/// The time of a call site.
+#[cfg(feature = "cli")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SiteTime<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) calls: u64,
+    pub(crate) total_ns: u64,
+    pub(crate) measured: bool,
+}
+
 /// A trace boiled down. It takes everything in the order of execution, in bounded memory.
 #[derive(Debug, Default)]
 pub(crate) struct Digest {
@@ -147,6 +157,39 @@ impl Digest {
     pub(crate) fn site_place(&self, site: SiteId) -> Option<(&str, u32)> {
         let place = self.sites.row(site)?.place.as_ref();
         place.map(|(file, line)| (file.as_str(), *line))
+    }
+
+    /// What the meta line says.
+    #[cfg(feature = "cli")]
+    pub(crate) fn run(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Why the trace failed, if it did.
+    #[cfg(feature = "cli")]
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+
+    /// The call sites that were called.
+    #[cfg(feature = "cli")]
+    pub(crate) fn times(&self) -> impl Iterator<Item = SiteTime<'_>> {
+        let called = self.sites.rows.iter().filter(|site| site.calls > 0);
+        called.map(|site| SiteTime {
+            name: &site.name,
+            calls: site.calls,
+            total_ns: site.total_ns,
+            measured: site.measured,
+        })
+    }
+
+    /// Peaks of memory, by what they are of.
+    #[cfg(feature = "cli")]
+    pub(crate) fn memory_figures(&self) -> Vec<(String, u64)> {
+        let step = self.memory.step.map(|(_, peak)| ("heap of the step's thread".to_owned(), peak));
+        let storages = self.memory.storages.map(|peak| ("recorded storages".to_owned(), peak));
+        let devices = self.memory.devices.iter().map(|(device, row)| (device.to_owned(), row.most));
+        step.into_iter().chain(devices).chain(storages).collect()
     }
 
     /// Whether the trace holds anything but the measured region.

@@ -52,7 +52,6 @@ impl Evidence {
 #[derive(Debug)]
 pub(crate) struct Fed {
     pub(crate) digest: Digest,
-    pub(crate) run: Meta,
     /// The spans; a row's name is the number of its site.
     pub(crate) spans: SpanTable,
 }
@@ -242,7 +241,7 @@ impl Feed {
             self.take(&evidence);
         }
         self.spans.end_open(self.end_ns);
-        self.digest.meta(self.meta.clone());
+        self.digest.meta(self.meta);
         self.spans.walk(&mut Closer {
             digest: &mut self.digest,
             sites: &self.sites,
@@ -251,7 +250,6 @@ impl Feed {
         });
         Fed {
             digest: self.digest,
-            run: self.meta,
             spans: self.spans,
         }
     }
@@ -262,13 +260,20 @@ impl Feed {
 /// # Errors
 /// A line that is no event, or stands where it cannot. The line is named.
 pub(crate) fn read(trace: impl BufRead) -> Result<Fed> {
+    read_with(trace, |_| {})
+}
+
+/// The same; `look` sees each event first.
+pub(crate) fn read_with(trace: impl BufRead, mut look: impl FnMut(&TraceEvent)) -> Result<Fed> {
     let mut feed = Feed::new();
     let mut events = TraceEvents::new(trace);
     let mut sequence = Sequence::default();
     while let Some(event) = events.next() {
         let event = event.and_then(|event| sequence.check(&event).map(|()| event));
         let line = || format!("line {}", events.line());
-        feed.push(event.map_err(|error| anyhow!("{}: {error:#}", line()))?);
+        let event = event.map_err(|error| anyhow!("{}: {error:#}", line()))?;
+        look(&event);
+        feed.push(event);
     }
     sequence.finish()?;
     Ok(feed.finish())

@@ -24,6 +24,8 @@ pub(crate) mod tree;
 pub(crate) mod trends;
 
 pub(crate) use digest::{Digest, Meta};
+#[cfg(feature = "cli")]
+pub(crate) use feed::read_with;
 pub(crate) use feed::{Fed, read, scalar_of};
 pub(crate) use evidence::{gradient_of, statistics_of};
 #[cfg(feature = "cli")]
