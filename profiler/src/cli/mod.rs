@@ -12,6 +12,7 @@ mod export;
 mod input;
 mod merge;
 mod output;
+mod repair;
 mod summary;
 
 /// Reads the traces of candle-profiler.
@@ -36,6 +37,7 @@ enum Command {
     Diff(diff::Arguments),
     Export(export::Arguments),
     Merge(merge::Arguments),
+    Repair(repair::Arguments),
 }
 
 /// What a command came to, when it could be carried out.
@@ -70,6 +72,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Verdict> {
         Command::Check(arguments) => check::run(&arguments, out),
         Command::Diff(arguments) => diff::run(&arguments, out),
         Command::Merge(arguments) => merge::run(&arguments, out),
+        Command::Repair(arguments) => repair::run(&arguments, out),
         Command::Export(arguments) => export::run(&arguments, out),
     }
 }

@@ -40,6 +40,14 @@ impl Schema {
         }
     }
 
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::V10 => SCHEMA,
+            Self::V9 => PREVIOUS_SCHEMA,
+            Self::V6 => LEGACY_SCHEMA,
+        }
+    }
+
     pub(crate) fn has_tensor_stats(self) -> bool {
         self == Self::V10
     }

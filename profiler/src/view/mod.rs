@@ -9,9 +9,12 @@ pub(crate) mod diff;
 pub mod export;
 #[cfg(feature = "cli")]
 pub(crate) mod merge;
+mod repair;
 pub(crate) mod span_table;
 pub(crate) mod summary;
 pub(crate) mod text;
+
+pub use repair::{LeftOut, RepairOptions, Repaired, repair};
 
 /// The summary of a trace, as it stands on stderr when a capture ends: problems first, then numbers, times, memory,
 /// tensors and gradients, in lines of at most `width` columns (at least 20).

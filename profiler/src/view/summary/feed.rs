@@ -269,7 +269,7 @@ pub(crate) fn read_with(trace: impl BufRead, mut look: impl FnMut(&TraceEvent)) 
     let mut events = TraceEvents::new(trace);
     let mut sequence = Sequence::default();
     while let Some(event) = events.next() {
-        let event = event.and_then(|event| sequence.check(&event).map(|()| event));
+        let event = event.and_then(|event| sequence.admit(&event).map(|_| event));
         let line = || format!("line {}", events.line());
         let event = event.map_err(|error| anyhow!("{}: {error:#}", line()))?;
         look(&event);
