@@ -14,6 +14,7 @@ mod merge;
 mod output;
 mod repair;
 mod summary;
+mod view;
 
 /// Reads the traces of candle-profiler.
 ///
@@ -38,6 +39,7 @@ enum Command {
     Export(export::Arguments),
     Merge(merge::Arguments),
     Repair(repair::Arguments),
+    View(view::Arguments),
 }
 
 /// What a command came to, when it could be carried out.
@@ -73,6 +75,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Verdict> {
         Command::Diff(arguments) => diff::run(&arguments, out),
         Command::Merge(arguments) => merge::run(&arguments, out),
         Command::Repair(arguments) => repair::run(&arguments, out),
+        Command::View(arguments) => view::run(&arguments, out),
         Command::Export(arguments) => export::run(&arguments, out),
     }
 }

@@ -9,6 +9,8 @@ pub(crate) mod diff;
 pub mod export;
 #[cfg(feature = "cli")]
 pub(crate) mod merge;
+#[cfg(feature = "cli")]
+pub(crate) mod page;
 mod repair;
 pub(crate) mod span_table;
 pub(crate) mod summary;

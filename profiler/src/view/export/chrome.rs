@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::json_text::{micros, text};
 use super::tracks::{Slice, Tracks, What};
-use super::{offsets, thread_names, title};
+use super::{offsets, thread_names, title, track_name};
 use crate::trace::span_index::SpanIndex;
 use crate::trace::{EdgeEvent, MemoryAction, SpanRecord, TraceDocument};
 use crate::view::summary::scalar_of;
@@ -121,16 +121,7 @@ impl Process<'_> {
         writer.name_of("process_name", self.pid, self.first_track, &title(self.trace))?;
         let names = thread_names(self.trace);
         for (place, track) in self.tracks.tracks.iter().enumerate() {
-            let mut name = match track.thread {
-                None => "main".to_owned(),
-                Some(thread) => match names.get(&thread) {
-                    Some(name) => format!("{name} ({thread})"),
-                    None => format!("thread {thread}"),
-                },
-            };
-            if track.ordinal > 0 {
-                name += &format!(", overlapping {}", track.ordinal);
-            }
+            let name = track_name(track, &names);
             writer.name_of("thread_name", self.pid, self.first_track + place, &name)?;
         }
         Ok(())

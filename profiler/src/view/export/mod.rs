@@ -54,9 +54,24 @@ fn title(trace: &TraceDocument) -> String {
 }
 
 /// The names of threads, where the trace tells them.
-fn thread_names(trace: &TraceDocument) -> HashMap<u64, &str> {
+pub(crate) fn thread_names(trace: &TraceDocument) -> HashMap<u64, &str> {
     let extras = trace.spans.iter().filter_map(|span| span.start_extra.as_deref());
     extras
         .filter_map(|extra| Some((extra.thread?, extra.thread_name.as_deref()?)))
         .collect()
+}
+
+/// What a person calls a track.
+pub(crate) fn track_name(track: &tracks::Track, names: &HashMap<u64, &str>) -> String {
+    let mut name = match track.thread {
+        None => "main".to_owned(),
+        Some(thread) => match names.get(&thread) {
+            Some(name) => format!("{name} ({thread})"),
+            None => format!("thread {thread}"),
+        },
+    };
+    if track.ordinal > 0 {
+        name += &format!(", overlapping {}", track.ordinal);
+    }
+    name
 }

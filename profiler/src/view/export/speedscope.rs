@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::json_text::text;
 use super::tracks::{Slice, Tracks, What};
-use super::{thread_names, title};
+use super::{thread_names, title, track_name};
 use crate::trace::TraceDocument;
 
 /// Writes traces as one file: a profile for each track of each trace, in nanoseconds from the opening of its session.
@@ -41,15 +41,7 @@ pub fn speedscope(traces: &[TraceDocument], to: &mut dyn Write) -> io::Result<()
         for (track, slices) in tracks.tracks.iter().zip(tracks.by_track()) {
             to.write_all(if any { b",\n" } else { b"\n" })?;
             any = true;
-            let thread = match track.thread {
-                None => "main".to_owned(),
-                Some(thread) => names.get(&thread).map_or(format!("thread {thread}"), |name| (*name).to_owned()),
-            };
-            let ordinal = match track.ordinal {
-                0 => String::new(),
-                ordinal => format!(", overlapping {ordinal}"),
-            };
-            let name = format!("{}: {thread}{ordinal}", title(trace));
+            let name = format!("{}: {}", title(trace), track_name(track, &names));
             profile(to, &name, trace, tracks, &slices, &mut frames)?;
         }
     }

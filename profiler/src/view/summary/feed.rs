@@ -13,7 +13,7 @@ use crate::trace::read::TraceEvents;
 use crate::trace::sequence::Sequence;
 use crate::trace::{
     DeviceMemoryEvent, MemoryAction, MemoryEvent, RunOutcome, SpanStartEvent,
-    TensorEvent, TensorStatsEvent, TerminalEvent, TraceEvent, TraceRunMeta,
+    TensorEvent, TensorStatsEvent, TerminalEvent, TraceDocument, TraceEvent, TraceRunMeta,
 };
 use crate::view::span_table::{Flags, NONE, Place, Row, SpanTable, Visitor};
 
@@ -261,6 +261,16 @@ impl Feed {
 /// A line that is no event, or stands where it cannot. The line is named.
 pub(crate) fn read(trace: impl BufRead) -> Result<Fed> {
     read_with(trace, |_| {})
+}
+
+/// What a document comes to. Its evidence is in the order of its lines by kind, which is the order of execution.
+#[cfg(feature = "cli")]
+pub(crate) fn of_document(trace: &TraceDocument) -> Fed {
+    let mut feed = Feed::new();
+    for event in trace.to_events() {
+        feed.push(event);
+    }
+    feed.finish()
 }
 
 /// The same; `look` sees each event first.

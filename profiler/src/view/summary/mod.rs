@@ -25,7 +25,7 @@ pub(crate) mod trends;
 
 pub(crate) use digest::{Digest, Meta};
 #[cfg(feature = "cli")]
-pub(crate) use feed::read_with;
+pub(crate) use feed::{of_document, read_with};
 pub(crate) use feed::{Fed, read, scalar_of};
 pub(crate) use evidence::{gradient_of, statistics_of};
 #[cfg(feature = "cli")]
