@@ -13,11 +13,10 @@ use super::stream::clock;
 use crate::phase::ExecutionStep;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{
-    GradientEvent, GradientState, RunOutcome, SpanKind, TensorStatsEvent, TerminalEvent,
-    TraceEvent, TraceRunMeta,
+    RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
 };
 use crate::view::summary::{
-    self, ClosedSpan, Digest, Gradient, HowClosed, SiteId, SpanSite, Statistics, StepTag,
+    ClosedSpan, Digest, HowClosed, SiteId, SpanSite, StepTag, gradient_of, statistics_of,
 };
 
 /// The root span's number.
@@ -482,45 +481,5 @@ fn row_of<'a>(name: &'a str, source: &SpanSource, measured: bool) -> SpanSite<'a
             ExecutionStep::Optimizer => StepTag::Optimizer,
         }),
         measured,
-    }
-}
-
-fn gradient_of(event: &GradientEvent) -> Gradient<'_> {
-    Gradient {
-        root: &event.root,
-        key: &event.key,
-        state: match event.state {
-            GradientState::Present => summary::GradientState::Present,
-            GradientState::Missing => summary::GradientState::Missing,
-            GradientState::Zero => summary::GradientState::Zero,
-            GradientState::NonFinite => summary::GradientState::NonFinite,
-        },
-        norm: event.norm,
-        reason: event
-            .extra
-            .as_deref()
-            .and_then(|extra| extra.reason.as_deref()),
-    }
-}
-
-/// A record's figures as the summary takes them.
-fn statistics_of(event: &TensorStatsEvent, alarm: Option<bool>) -> Statistics<'_> {
-    let extra = event.extra.as_deref();
-    Statistics {
-        shape: &event.shape,
-        dtype: &event.dtype,
-        elements: event.elements,
-        non_finite: event.non_finite,
-        rms: event.rms,
-        abs_max: event.abs_max,
-        mean: event.mean,
-        min: extra.and_then(|extra| extra.min),
-        max: extra.and_then(|extra| extra.max),
-        zeros: extra.and_then(|extra| extra.zeros),
-        nan: extra.and_then(|extra| extra.nan),
-        pos_inf: extra.and_then(|extra| extra.pos_inf),
-        neg_inf: extra.and_then(|extra| extra.neg_inf),
-        first_non_finite: extra.and_then(|extra| extra.first_non_finite.as_deref()),
-        alarm,
     }
 }
