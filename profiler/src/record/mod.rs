@@ -1,5 +1,6 @@
 //! The hot side: clock, call sites, the recorder of a thread, guards, detached spans and futures; and the writer.
 
+mod address;
 mod budget;
 mod cold;
 mod detached;

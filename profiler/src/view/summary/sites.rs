@@ -36,6 +36,13 @@ pub(crate) struct SpanSite<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SiteId(Option<usize>);
 
+impl SiteId {
+    /// A small number, 0 for all sites that found no room in the table.
+    pub(crate) fn number(self) -> usize {
+        self.0.map_or(0, |row| row + 1)
+    }
+}
+
 /// A span that was closed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClosedSpan {
