@@ -21,7 +21,7 @@ mod writer;
 pub(crate) use cold::{Evidence, MeasuredStart, Owner};
 pub use future::{AsyncSpan, Instrumented, instrument};
 pub use guard::{Ended, Span};
-pub(crate) use guard::{Place, observe};
+pub(crate) use guard::{Elsewhere, Place, observe};
 pub use handle::{Entered, Handle, current};
 pub(crate) use output::{Closing, Ending, Output};
 pub(crate) use recorder::{Recorder, current as recorder};
