@@ -11,7 +11,7 @@ use super::panics::{panic_reason, take_last};
 use super::pick;
 use super::state::{self, State};
 use crate::record::{
-    AsyncSpan, End, Ended, Evidence, MeasureSite, MeasuredStart, Owner, Place, Recorder, Session,
+    AsyncSpan, Elsewhere, End, Ended, Evidence, MeasureSite, MeasuredStart, Owner, Place, Recorder, Session,
     Span, SpanSource, recorder,
 };
 
@@ -206,7 +206,7 @@ impl Measured {
             }
             State_::Captured(capture, _active) => {
                 capture.end_span();
-                Ended(Place::Capture(capture))
+                Ended(Place::Elsewhere(Box::new(Elsewhere::Capture(capture))))
             }
         }
     }

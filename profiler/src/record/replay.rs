@@ -2,8 +2,10 @@
 //! the summary. [`super::reading`] tells what happened.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
+use super::address::AddressHasher;
 use super::budget::Budget;
 use super::cold::{DetachedEnd, Evidence, MeasuredStart};
 use super::detached::SpanCell;
@@ -42,7 +44,7 @@ pub(super) struct Replay {
     pub(super) lines: Vec<u8>,
     pub(super) last_id: u64,
     pub(super) gradients: u64,
-    sites: HashMap<usize, Site>,
+    sites: HashMap<usize, Site, BuildHasherDefault<AddressHasher>>,
     pub(super) named_threads: HashSet<u64>,
     pub(super) open_detached: BTreeMap<u64, OpenDetached>,
     /// The last detached span that [`Self::newly_open`] has been through.
@@ -106,7 +108,7 @@ impl Replay {
             lines: Vec::new(),
             last_id: ROOT,
             gradients: 0,
-            sites: HashMap::new(),
+            sites: HashMap::default(),
             named_threads: HashSet::new(),
             open_detached: BTreeMap::new(),
             listed: ROOT,

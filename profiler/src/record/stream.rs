@@ -118,6 +118,8 @@ pub(super) fn is_crowded() -> bool {
 const CHUNK: usize = if cfg!(miri) { 16 } else { 16 * 1024 };
 /// Chunks in the pool: 40 MiB, room for a burst of 1.3 Mi spans.
 const CHUNKS: usize = if cfg!(miri) { 4 } else { 160 };
+/// The smallest page of memory that systems hand out.
+const PAGE: usize = 4096;
 /// Records in a thread's own first chunk, the link included: 4 KiB.
 const FIRST: usize = if cfg!(miri) { 8 } else { 256 };
 
@@ -132,12 +134,17 @@ unsafe impl Send for Slots {}
 
 impl Slots {
     fn new(records: usize) -> Self {
-        // A page is touched when a value is written to it, here, and not when the first span comes.
-        Self(
-            (0..records)
-                .map(|_| UnsafeCell::new(Record::close(0)))
-                .collect(),
-        )
+        let mut slots: Box<[UnsafeCell<Record>]> = (0..records)
+            .map(|_| UnsafeCell::new(Record::close(0)))
+            .collect();
+        // All zeros: the system may hand out pages that exist only when something is written to them. That happens
+        // here, and not when the first spans come.
+        for first in slots.iter_mut().step_by(PAGE / size_of::<Record>()) {
+            let first: *mut Record = first.get_mut();
+            // SAFETY: the pointer comes from a reference that nothing else uses meanwhile.
+            unsafe { first.write_volatile(Record::close(0)) };
+        }
+        Self(slots)
     }
 
     fn range(&self, first: usize, records: usize) -> Chunk {
