@@ -46,6 +46,7 @@ pub mod phase;
 pub mod private;
 mod record;
 mod say;
+mod source;
 #[cfg(feature = "candle")]
 pub mod tensor;
 mod thread;

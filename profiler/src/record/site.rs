@@ -174,10 +174,11 @@ impl SpanSource {
     }
 
     pub(crate) fn place(&self) -> (&'static str, u32) {
-        match self {
+        let (file, line) = match self {
             Self::Site(site) | Self::Named(site, _) => (site.file, site.line),
             Self::Free { location, .. } => (location.file(), location.line()),
-        }
+        };
+        (crate::source::short(file), line)
     }
 }
 

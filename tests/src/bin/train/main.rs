@@ -42,6 +42,7 @@ fn main() -> anyhow::Result<()> {
         "burst" => modes::burst(number),
         "flood" => modes::flood(number),
         "wish-taken-back" => modes::wish_taken_back(number),
+        "samples" => modes::samples(number),
         "load-spans" => load::spans(number),
         "load-labels" => load::labels(number),
         "load-threads" => load::threads(number),
