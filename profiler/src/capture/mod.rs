@@ -22,7 +22,7 @@ pub use counter::{capture_next, not_a_step};
 pub(crate) use exit::is_owner;
 pub(crate) use panics::panic_reason;
 pub(crate) use region::{Capture, async_call, async_inside, current_or_off};
-pub use region::{Details, Key, Measured};
+pub use region::{Arguments, Details, Key, Measured};
 pub(crate) use schedule::Kind;
 pub(crate) use settings::Plane;
 #[cfg(feature = "candle")]

@@ -10,7 +10,7 @@ use super::panics::{panic_reason, take_last};
 use super::pick;
 use super::state::{self, State};
 use crate::record::{
-    AsyncSpan, End, Ended, Evidence, MeasureSite, MeasuredStart, Owner, Place, Recorder, Session,
+    AsyncSpan, CallSite, End, Ended, Evidence, MeasuredStart, Owner, Place, Recorder, Session,
     Span, SpanSource, recorder,
 };
 
@@ -89,6 +89,36 @@ impl Details {
     }
 }
 
+/// Arguments of a measured call, of which the first tensor tells the device.
+pub trait Arguments {
+    /// Looks at each of them.
+    fn tell(self, details: &mut Details);
+}
+
+impl Arguments for () {
+    fn tell(self, _: &mut Details) {}
+}
+
+macro_rules! arguments {
+    ($($type:ident)*) => {
+        impl<$($type: ?Sized),*> Arguments for ($(&$type,)*) {
+            fn tell(self, details: &mut Details) {
+                #[allow(non_snake_case, reason = "an argument is named after its type")]
+                let ($($type,)*) = self;
+                $(details.argument($type);)*
+            }
+        }
+    };
+}
+
+// More than these are looked at one by one.
+arguments!(A);
+arguments!(A B);
+arguments!(A B C);
+arguments!(A B C D);
+arguments!(A B C D E);
+arguments!(A B C D E F);
+
 /// A measured call. When it is dropped the call is over: its span ends, and the capture it opened is complete, or
 /// failed where its thread panics.
 #[must_use = "the measured call ends when this is dropped"]
@@ -131,11 +161,7 @@ impl Measured {
     /// A call inside an open capture: the measured region of a session by hand that has none, else a plain span.
     #[cold]
     #[inline(never)]
-    pub(crate) fn inside(
-        recorder: &'static Recorder,
-        site: &'static MeasureSite,
-        key: Key,
-    ) -> Self {
+    pub(crate) fn inside(recorder: &'static Recorder, site: &'static CallSite, key: Key) -> Self {
         Self(State_::Inside(inside(recorder, site, key.name)))
     }
 
@@ -149,7 +175,7 @@ impl Measured {
     #[cold]
     #[inline(never)]
     pub(crate) fn call(
-        site: &'static MeasureSite,
+        site: &'static CallSite,
         key: impl FnOnce(&mut Key),
         details: impl FnOnce(&mut Details),
     ) -> Self {
@@ -249,7 +275,7 @@ impl Measured {
 
 /// Enters a measured call whose span is a future's.
 pub(crate) fn async_call(
-    site: &'static MeasureSite,
+    site: &'static CallSite,
     key: impl FnOnce(&mut Key),
     details: impl FnOnce(&mut Details),
 ) -> AsyncSpan {
@@ -277,7 +303,7 @@ pub(crate) fn async_call(
 /// A measured future inside an open capture is a plain span.
 pub(crate) fn async_inside(
     recorder: &'static Recorder,
-    site: &'static MeasureSite,
+    site: &'static CallSite,
     key: impl FnOnce(&mut Key),
 ) -> AsyncSpan {
     let mut asked = Key::default();
@@ -286,7 +312,7 @@ pub(crate) fn async_inside(
 }
 
 /// Enters a measured region inside an open capture.
-fn inside(recorder: &'static Recorder, site: &'static MeasureSite, name: Option<String>) -> Span {
+fn inside(recorder: &'static Recorder, site: &'static CallSite, name: Option<String>) -> Span {
     inside_as(recorder, source(site, name))
 }
 
@@ -298,10 +324,10 @@ fn inside_as(recorder: &'static Recorder, source: SpanSource) -> Span {
     Span::on(recorder, recorder.open_cold(source, measured))
 }
 
-fn source(site: &'static MeasureSite, name: Option<String>) -> SpanSource {
+fn source(site: &'static CallSite, name: Option<String>) -> SpanSource {
     match name {
-        None => SpanSource::Site(&site.span),
-        Some(name) => SpanSource::Named(&site.span, name.into()),
+        None => SpanSource::Site(site),
+        Some(name) => SpanSource::Named(site, name.into()),
     }
 }
 
