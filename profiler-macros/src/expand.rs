@@ -119,8 +119,9 @@ fn expand(
         return Err(syn::Error::new(first.span, text));
     }
     let context = Context::new(runtime, &function.name, function.has_self_type);
-    let mut statements = Statements::expanding(&context);
+    let mut statements = Statements::expanding(&context).tells(valid::tells_failure(function));
     let body = statements.body(block.stream());
+    let turns = statements.turns;
     let absorbed = markers(function, stacked, &statements);
     if let Some(error) = statements.into_error() {
         return Err(error);
@@ -141,6 +142,7 @@ fn expand(
         context: &context,
         records,
         entry: TokenStream::new(),
+        turns,
         words: words(first, stacked, function),
         span,
     };
@@ -230,6 +232,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) records: Vec<Record>,
     /// What runs when the span has just opened: records of parameters.
     pub(crate) entry: TokenStream,
+    /// Whether measured statements of the body are decided by its value.
+    pub(crate) turns: bool,
     /// Every word in the attributes' arguments: an argument of the function that is among them is used.
     pub(crate) words: BTreeSet<String>,
     /// The place of the user's braces.
@@ -285,7 +289,7 @@ impl Plan<'_> {
         let returns = function.output.as_ref().filter(|output| !is_never(output));
         let by_value = match returns {
             None => false,
-            Some(_) if !self.records.is_empty() => true,
+            Some(_) if !self.records.is_empty() || self.turns => true,
             // A body whose type is opaque must stay where that type drives its inference, a tracked caller where it is.
             Some(output) => {
                 self.set.measured.is_some() && !function.track_caller && !holds_impl(output)
@@ -433,6 +437,12 @@ impl Plan<'_> {
             false => (Some(texts), None),
         };
         let entry = &self.entry;
+        let turns = self.turns.then(
+            || quote_spanned!(site=> let parked = #private::Turns::new(); let turns = &parked;),
+        );
+        let decide = self.turns.then(
+            || quote_spanned!(site=> #private::outcome(&value).__candle_profiler_decide(turns);),
+        );
         let (output, _) = without_impl(self.function.output.as_deref().unwrap_or_default());
         let output = regroup(output);
         let rebound = rebindings(self.function, &self.words, true);
@@ -451,7 +461,9 @@ impl Plan<'_> {
             #open
             #after
             #entry
+            #turns
             let value = #private::invoke(move || -> #output { #rebound #run });
+            #decide
             let ended = #ended;
             #evidence
             return value;

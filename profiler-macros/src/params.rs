@@ -23,7 +23,7 @@ pub(crate) fn argument(at: usize) -> Ident {
 /// because a variable of ours is called so too.
 pub(crate) fn is_told(name: &Ident, words: &BTreeSet<String>) -> bool {
     let name = name.to_string();
-    let ours = ["guard", "span", "value", "ended"].contains(&name.as_str())
+    let ours = ["guard", "span", "value", "ended", "parked", "turns"].contains(&name.as_str())
         || name.starts_with("text")
         || name.starts_with("argument");
     ours || words.contains(name.strip_prefix("r#").unwrap_or(&name))

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-pub use crate::capture::{Arguments, Details, Key, Measured};
+pub use crate::capture::{Arguments, Details, Key, Measured, Turn, Turns};
 pub use crate::observe::{Observe, ObserveScalar};
 pub use crate::phase::ExecutionStep;
 pub use crate::record::{

@@ -3,6 +3,7 @@
 mod errors;
 mod panics;
 mod process;
+mod turns;
 
 use std::path::Path;
 

@@ -16,6 +16,7 @@ mod panics;
 mod region;
 mod report;
 mod state;
+mod turns;
 
 pub(crate) use counter::{Active, Call, of_name as counter_of};
 pub use counter::{capture_next, not_a_step};
@@ -27,5 +28,6 @@ pub(crate) use schedule::Kind;
 pub(crate) use settings::Plane;
 #[cfg(feature = "candle")]
 pub(crate) use state::alarms_at_negative_infinity;
+pub use turns::{Turn, Turns};
 pub use state::{configure, set_rank};
 pub(crate) use state::{first_call, records, state};

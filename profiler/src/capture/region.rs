@@ -236,6 +236,32 @@ impl Measured {
         }
     }
 
+    /// Ends the call where a jump leaves it; gives the capture, if there is one that is not known to have failed.
+    #[inline(always)]
+    pub(super) fn leave(mut self) -> Option<Box<Capture>> {
+        if matches!(self.0, State_::Off) {
+            return None;
+        }
+        self.left()
+    }
+
+    #[cold]
+    fn left(&mut self) -> Option<Box<Capture>> {
+        match std::mem::replace(&mut self.0, State_::Done) {
+            State_::Captured(mut capture, _active) if capture.panic().is_none() => {
+                capture.end_span();
+                if let Some((recorder, _)) = capture.own.take() {
+                    recorder.leave();
+                }
+                Some(capture)
+            }
+            other => {
+                drop(Self(other));
+                None
+            }
+        }
+    }
+
     /// Marks the call as failed, for the reason given: its trace ends as failed.
     pub fn fail(mut self, reason: impl Into<String>) {
         match std::mem::replace(&mut self.0, State_::Done) {

@@ -7,6 +7,7 @@
 use std::fmt::{Debug, Display};
 use std::ops::Deref;
 
+use crate::capture::Turns;
 use crate::record::Ended;
 
 /// The value that a call returned: first looked at as a `Result` whose error can be displayed.
@@ -47,6 +48,12 @@ impl<T, E: Display> Outcome<'_, Result<T, E>> {
     pub fn __candle_profiler_finish(self, ended: Ended) {
         ended.finish(|| text(self.0.0.0.0, |error| error.to_string()));
     }
+
+    /// Decides a turn that the function was left from.
+    #[inline(always)]
+    pub fn __candle_profiler_decide(self, turns: &Turns) {
+        turns.decide(|| text(self.0.0.0.0, |error| error.to_string()));
+    }
 }
 
 impl<T, E: Debug> Debugged<'_, Result<T, E>> {
@@ -54,6 +61,12 @@ impl<T, E: Debug> Debugged<'_, Result<T, E>> {
     #[inline(always)]
     pub fn __candle_profiler_finish(self, ended: Ended) {
         ended.finish(|| text(self.0.0.0, |error| format!("{error:?}")));
+    }
+
+    /// Decides a turn that the function was left from.
+    #[inline(always)]
+    pub fn __candle_profiler_decide(self, turns: &Turns) {
+        turns.decide(|| text(self.0.0.0, |error| format!("{error:?}")));
     }
 }
 
@@ -63,6 +76,12 @@ impl<T, E> Typed<'_, Result<T, E>> {
     pub fn __candle_profiler_finish(self, ended: Ended) {
         ended.finish(|| text(self.0.0, |_| std::any::type_name::<E>().to_owned()));
     }
+
+    /// Decides a turn that the function was left from.
+    #[inline(always)]
+    pub fn __candle_profiler_decide(self, turns: &Turns) {
+        turns.decide(|| text(self.0.0, |_| std::any::type_name::<E>().to_owned()));
+    }
 }
 
 impl<T> Other<'_, T> {
@@ -70,6 +89,12 @@ impl<T> Other<'_, T> {
     #[inline(always)]
     pub fn __candle_profiler_finish(self, ended: Ended) {
         ended.finish(|| None);
+    }
+
+    /// Decides a turn that the function was left from.
+    #[inline(always)]
+    pub fn __candle_profiler_decide(self, turns: &Turns) {
+        turns.decide(|| None);
     }
 }
 
