@@ -94,6 +94,13 @@ pub(crate) struct Measure {
     pub(crate) tags: Option<Vec<(String, TokenStream)>>,
 }
 
+impl Measure {
+    /// Whether no option has an expression to run at each call.
+    pub(crate) fn says_nothing(&self) -> bool {
+        self.device.is_none() && self.step.is_none() && self.items.is_none() && self.tags.is_none()
+    }
+}
+
 impl Attribute {
     /// Reads the tokens between the parentheses; `span` is where the attribute's name stands.
     pub(crate) fn read(kind: Kind, span: Span, args: TokenStream) -> syn::Result<Self> {

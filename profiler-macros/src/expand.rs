@@ -5,7 +5,7 @@ use crate::args::Kind;
 use crate::boxed;
 use crate::function::{self, Body, Function, Item, Pattern, is_never, without_impl};
 use crate::items::item_len;
-use crate::params::{Rebind, argument, params, rebindings};
+use crate::params::{Rebind, argument, is_told, outer, params, rebindings};
 use crate::site::{Context, Flavour, Record};
 use crate::statements::{Scan, Statements};
 use crate::tokens::{Ours, braces, is_punct, regroup};
@@ -119,8 +119,9 @@ fn expand(
         return Err(syn::Error::new(first.span, text));
     }
     let context = Context::new(runtime, &function.name, function.has_self_type);
-    let mut statements = Statements::expanding(&context);
+    let mut statements = Statements::expanding(&context).tells(valid::tells_failure(function));
     let body = statements.body(block.stream());
+    let turns = statements.turns;
     let absorbed = markers(function, stacked, &statements);
     if let Some(error) = statements.into_error() {
         return Err(error);
@@ -141,6 +142,7 @@ fn expand(
         context: &context,
         records,
         entry: TokenStream::new(),
+        turns,
         words: words(first, stacked, function),
         span,
     };
@@ -156,8 +158,15 @@ fn words(first: &Ours, stacked: &[Ours], function: &Function) -> BTreeSet<String
     let mut words = BTreeSet::new();
     for ours in all {
         let text = ours.args.to_string();
-        let separator = |c: char| !c.is_alphanumeric() && c != '_';
+        let separator = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric() && c != '_';
         words.extend(text.split(separator).map(str::to_owned));
+    }
+    // A record on a parameter reads it.
+    for param in &function.params {
+        if let (Pattern::Name(name), false) = (&param.pattern, param.ours.is_empty()) {
+            let name = name.to_string();
+            words.insert(name.strip_prefix("r#").unwrap_or(&name).to_owned());
+        }
     }
     words
 }
@@ -223,6 +232,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) records: Vec<Record>,
     /// What runs when the span has just opened: records of parameters.
     pub(crate) entry: TokenStream,
+    /// Whether measured statements of the body are decided by its value.
+    pub(crate) turns: bool,
     /// Every word in the attributes' arguments: an argument of the function that is among them is used.
     pub(crate) words: BTreeSet<String>,
     /// The place of the user's braces.
@@ -268,7 +279,7 @@ impl Plan<'_> {
     fn item(&self, body: PlainBody, opaque: bool) -> TokenStream {
         let function = self.function;
         if function.is_async {
-            return self.finished(self.future(body), &Rebind::All);
+            return self.finished(self.future(body), &Rebind::All(&self.words));
         }
         if let Some(stream) = boxed::instrumented(function, &body.stream, |block| self.boxed(block))
         {
@@ -278,14 +289,14 @@ impl Plan<'_> {
         let returns = function.output.as_ref().filter(|output| !is_never(output));
         let by_value = match returns {
             None => false,
-            Some(_) if !self.records.is_empty() => true,
+            Some(_) if !self.records.is_empty() || self.turns => true,
             // A body whose type is opaque must stay where that type drives its inference, a tracked caller where it is.
             Some(output) => {
                 self.set.measured.is_some() && !function.track_caller && !holds_impl(output)
             }
         };
         if by_value {
-            return self.finished(self.value(body), &Rebind::All);
+            return self.finished(self.value(body), &Rebind::All(&self.words));
         }
         let opaque_output = returns.is_some_and(|output| holds_impl(output));
         let probes = if opaque_output {
@@ -294,14 +305,14 @@ impl Plan<'_> {
             self.probes()
         };
         if opaque || !probes.is_empty() {
-            return self.finished(self.rebound(body, &probes), &Rebind::All);
+            return self.finished(self.rebound(body, &probes), &Rebind::All(&self.words));
         }
         self.finished(self.guarded(body), &Rebind::Nothing)
     }
 
-    fn finished(&self, body: TokenStream, rebind: &Rebind) -> TokenStream {
+    fn finished(&self, body: TokenStream, rebind: &Rebind<'_>) -> TokenStream {
         let mut header = self.function.header.clone();
-        if *rebind == Rebind::All
+        if matches!(rebind, Rebind::All(_))
             || self
                 .function
                 .params
@@ -335,10 +346,21 @@ impl Plan<'_> {
             .iter()
             .filter_map(|param| match &param.pattern {
                 // One with attributes may be configured away.
-                Pattern::Name(name) if param.attributes.is_empty() => Some(name.clone()),
+                Pattern::Name(name) if param.attributes.is_empty() => {
+                    Some(outer(name, &self.words))
+                }
                 _ => None,
             });
         names.collect()
+    }
+
+    /// Reading an argument under the user's own name is no use of it that clippy should tell of.
+    pub(crate) fn underscored(&self, probes: &[Ident]) -> Option<TokenStream> {
+        let told = |name: &Ident| name.to_string().starts_with('_') && is_told(name, &self.words);
+        probes
+            .iter()
+            .any(told)
+            .then(|| quote_spanned!(Span::mixed_site()=> #[allow(clippy::used_underscore_binding)]))
     }
 
     pub(crate) fn open(&self, flavour: Flavour, probes: &[Ident]) -> TokenStream {
@@ -360,8 +382,7 @@ impl Plan<'_> {
             return TokenStream::new();
         }
         let open = self.open(Flavour::Call, probes);
-        let allow = (!probes.is_empty())
-            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
+        let allow = self.underscored(probes);
         quote_spanned!(site=> #allow let guard = #open;)
     }
 
@@ -400,8 +421,7 @@ impl Plan<'_> {
         let private = &self.context.private;
         let (head, rest) = body.split(false);
         let probes = self.probes();
-        let allow = (!probes.is_empty())
-            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
+        let allow = self.underscored(&probes);
         let open = self.set.opens_span().then(|| {
             let open = self.open(Flavour::Call, &probes);
             quote_spanned!(site=> #allow let span = #open;)
@@ -417,6 +437,12 @@ impl Plan<'_> {
             false => (Some(texts), None),
         };
         let entry = &self.entry;
+        let turns = self.turns.then(
+            || quote_spanned!(site=> let parked = #private::Turns::new(); let turns = &parked;),
+        );
+        let decide = self.turns.then(
+            || quote_spanned!(site=> #private::outcome(&value).__candle_profiler_decide(turns);),
+        );
         let (output, _) = without_impl(self.function.output.as_deref().unwrap_or_default());
         let output = regroup(output);
         let rebound = rebindings(self.function, &self.words, true);
@@ -435,7 +461,9 @@ impl Plan<'_> {
             #open
             #after
             #entry
+            #turns
             let value = #private::invoke(move || -> #output { #rebound #run });
+            #decide
             let ended = #ended;
             #evidence
             return value;
@@ -463,12 +491,7 @@ impl Plan<'_> {
 pub(crate) fn finish(context: &Context, value: &TokenStream) -> TokenStream {
     let site = Span::mixed_site();
     let private = &context.private;
-    quote_spanned! {site=>
-        #private::Ended::finish(ended, || {
-            use #private::outcome::{Debugged as _, Displayed as _, Other as _, Typed as _};
-            (&&&&#private::Outcome(&#value)).__candle_profiler_failure()
-        });
-    }
+    quote_spanned!(site=> #private::outcome(&#value).__candle_profiler_finish(ended);)
 }
 fn replace(trees: &mut [TokenTree], at: usize, tree: TokenTree) {
     if let Some(place) = trees.get_mut(at) {

@@ -65,8 +65,7 @@ impl Plan<'_> {
         } else {
             (Some(early), future.clone(), quote_spanned!(site=> value))
         };
-        let allow = (!probes.is_empty())
-            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
+        let allow = self.underscored(probes);
         if !self.set.opens_span() {
             let evidence = self.evidence();
             return quote_spanned! {site=>

@@ -52,8 +52,8 @@ pub fn profile_span(args: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// Options: `infer`, `name = "…"`, `device = EXPR`, `step = EXPR`, `items = EXPR`, `tags(key = EXPR, …)`, `crate = path`.
 /// A call fails with the `Err` it returns, but for functions whose return type holds `impl Trait` or that are
-/// `#[track_caller]`: their bodies stay where they are, and only a panic is seen. The same goes for a measured statement
-/// or turn of a loop: an `Err` that leaves it by `?` ends the call, but does not mark it as failed.
+/// `#[track_caller]`: their bodies stay where they are, and only a panic is seen. A measured statement or turn of a loop
+/// fails with the `Err` that leaves it by `?`, except in such functions, in closures and in `async` functions.
 #[proc_macro_attribute]
 pub fn measured(args: TokenStream, item: TokenStream) -> TokenStream {
     attribute(Kind::Measured, args, item)

@@ -7,12 +7,11 @@ use quote::quote_spanned;
 use std::collections::BTreeSet;
 
 /// What becomes of the parameters.
-#[derive(PartialEq, Eq)]
-pub(crate) enum Rebind {
+pub(crate) enum Rebind<'a> {
     /// They stay; our attributes go.
     Nothing,
-    /// Patterns move into the body, where names are bound again.
-    All,
+    /// Patterns move into the body, where names are bound again; the words of all arguments of our attributes.
+    All(&'a BTreeSet<String>),
 }
 
 /// The name of an argument that is a pattern.
@@ -20,8 +19,32 @@ pub(crate) fn argument(at: usize) -> Ident {
     Ident::new(&format!("argument{at}"), Span::mixed_site())
 }
 
+/// Whether an argument is asked for by its own name outside of the body, because an attribute's argument has it in it, or
+/// because a variable of ours is called so too.
+pub(crate) fn is_told(name: &Ident, words: &BTreeSet<String>) -> bool {
+    let name = name.to_string();
+    let ours = ["guard", "span", "value", "ended", "parked", "turns"].contains(&name.as_str())
+        || name.starts_with("text")
+        || name.starts_with("argument");
+    ours || words.contains(name.strip_prefix("r#").unwrap_or(&name))
+}
+
+/// The name that an argument has outside of the body that binds it again.
+///
+/// Where no attribute asks for it there, it is a name of our own that only looks like the user's: then no lint takes the
+/// new binding for one that the user wrote, and none of them has to be silenced, which would cost the compiler more than
+/// all else that is written here.
+pub(crate) fn outer(name: &Ident, words: &BTreeSet<String>) -> Ident {
+    if is_told(name, words) {
+        return name.clone();
+    }
+    let mut outer = name.clone();
+    outer.set_span(Span::mixed_site().located_at(name.span()));
+    outer
+}
+
 /// The parentheses of the parameters, without our attributes.
-pub(crate) fn params(function: &Function, rebind: &Rebind) -> TokenTree {
+pub(crate) fn params(function: &Function, rebind: &Rebind<'_>) -> TokenTree {
     let span = function
         .header
         .get(function.params_at)
@@ -30,11 +53,11 @@ pub(crate) fn params(function: &Function, rebind: &Rebind) -> TokenTree {
     for (at, param) in function.params.iter().enumerate() {
         trees.extend(match rebind {
             Rebind::Nothing => param.attributes.clone(),
-            Rebind::All => param.configuration(),
+            Rebind::All(_) => param.configuration(),
         });
         match (&param.pattern, rebind) {
-            (Pattern::Name(name), Rebind::All) => trees.push(name.clone().into()),
-            (Pattern::Other, Rebind::All) => trees.push(argument(at).into()),
+            (Pattern::Name(name), Rebind::All(words)) => trees.push(outer(name, words).into()),
+            (Pattern::Other, Rebind::All(_)) => trees.push(argument(at).into()),
             _ => trees.extend(param.pattern_trees.iter().cloned()),
         }
         trees.extend(param.ty.iter().cloned());
@@ -65,6 +88,14 @@ pub(crate) fn rebindings(
             Pattern::Receiver(_) | Pattern::Variadic => {}
             Pattern::Name(name) => {
                 let mutable = param.is_mut().then(|| param.mutable());
+                if !is_told(name, words) {
+                    let outer = outer(name, words);
+                    tokens.extend(
+                        quote_spanned!(site=> #(#attributes)* let #mutable #name = #outer;),
+                    );
+                    continue;
+                }
+                let configuration = param.configuration();
                 tokens.extend(quote_spanned! {site=>
                     #[allow(
                         clippy::no_effect_underscore_binding,
@@ -77,14 +108,11 @@ pub(crate) fn rebindings(
                     #(#attributes)*
                     let #mutable #name = #name;
                 });
-                if words.contains(&name.to_string()) {
-                    let configuration = param.configuration();
-                    tokens.extend(quote_spanned! {site=>
-                        #[allow(clippy::used_underscore_binding)]
-                        #(#configuration)*
-                        let _ = &#name;
-                    });
-                }
+                tokens.extend(quote_spanned! {site=>
+                    #[allow(clippy::used_underscore_binding)]
+                    #(#configuration)*
+                    let _ = &#name;
+                });
             }
             Pattern::Other => {
                 let argument = argument(at);

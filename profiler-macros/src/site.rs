@@ -37,7 +37,7 @@ impl Context {
         let default_name = if has_self_type {
             quote_spanned!(site=> #private::Name::Method(::core::any::type_name::<Self>, #name))
         } else {
-            quote_spanned!(site=> #private::Name::Text(::core::concat!(::core::module_path!(), "::", #name)))
+            quote_spanned!(site=> #private::Name::Function(::core::module_path!(), #name))
         };
         Self {
             private,
@@ -88,23 +88,8 @@ impl Context {
         let private = &self.private;
         let Place { line, .. } = place;
         let name = self.name(set.label(), place);
-        let site = Span::mixed_site();
-        let mut call_site =
-            quote_spanned!(site=> #private::CallSite::new(#name, ::core::file!(), #line));
-        if let Some(span) = &set.span {
-            if let Some(kind) = span.span_kind {
-                let kind = Ident::new(kind, site);
-                call_site.extend(quote_spanned!(site=> .kind(#private::SpanKind::#kind)));
-            }
-            if let Some(step) = span.step {
-                let step = Ident::new(step, site);
-                call_site.extend(quote_spanned!(site=> .step(#private::ExecutionStep::#step)));
-            }
-            if span.detached {
-                call_site.extend(quote_spanned!(site=> .detached()));
-            }
-        }
-        call_site
+        let opens = Literal::u32_unsuffixed(opens(set));
+        quote_spanned!(Span::mixed_site()=> #private::CallSite(#name, ::core::file!(), #line, #opens))
     }
 
     /// The expression that opens the span of `set`; `probes` are arguments that may tell the device.
@@ -119,23 +104,24 @@ impl Context {
         let call_site = self.call_site(set, place);
         let site = Span::mixed_site();
         if let Some(measured) = &set.measured {
-            let infer = measured
-                .measure
-                .infer
-                .then(|| quote_spanned!(site=> .infer()));
+            let future = flavour == Flavour::Future;
+            if measured.measure.says_nothing()
+                && !matches!(set.label(), Some(Label::Dynamic(_)))
+                && probes.len() <= MOST_ARGUMENTS
+            {
+                let open = if future { "async_measure" } else { "measure" };
+                let open = Ident::new(open, site);
+                return quote_spanned!(site=> #private::#open(&#call_site, (#(&#probes,)*)));
+            }
+            let open = if future {
+                "async_measure_as"
+            } else {
+                "measure_as"
+            };
+            let open = Ident::new(open, site);
             let key = self.key(set, measured);
             let details = self.details(measured, probes);
-            let open = Ident::new(
-                if flavour == Flavour::Future {
-                    "async_measure"
-                } else {
-                    "measure"
-                },
-                site,
-            );
-            return quote_spanned! {site=>
-                #private::#open(const { &#private::MeasureSite::new(#call_site)#infer }, #key, #details)
-            };
+            return quote_spanned!(site=> #private::#open(&#call_site, #key, #details));
         }
         let (open, text) = match set.label() {
             Some(Label::Dynamic(template)) => {
@@ -155,7 +141,7 @@ impl Context {
             Flavour::Call => Ident::new(open, site),
             Flavour::Future => Ident::new(&format!("async_{open}"), site),
         };
-        quote_spanned!(site=> #private::#open(const { &#call_site } #text))
+        quote_spanned!(site=> #private::#open(&#call_site #text))
     }
 
     fn key(&self, set: &Set, measured: &Attribute) -> TokenStream {
@@ -221,10 +207,9 @@ impl Context {
         let site = Span::mixed_site();
         let name = self.name(attribute.label.as_ref(), place);
         let line = &place.line;
-        let allow = attribute
-            .allow_nonfinite
-            .then(|| quote_spanned!(site=> .allow_nonfinite()));
-        let constant = quote_spanned!(site=> const { &#private::RecordSite::new(#name, ::core::file!(), #line)#allow });
+        let allow = attribute.allow_nonfinite;
+        let constant =
+            quote_spanned!(site=> &#private::RecordSite(#name, ::core::file!(), #line, #allow));
         let (early, text) = match &attribute.label {
             Some(Label::Dynamic(template)) => {
                 let variable = Ident::new(&format!("text{number}"), site);
@@ -297,6 +282,33 @@ impl Set {
             .chain(&self.span)
             .find_map(|attribute| attribute.label.as_ref())
     }
+}
+
+/// As many arguments are looked at in one go.
+const MOST_ARGUMENTS: usize = 6;
+
+/// The last field of a `CallSite`, see `Opens` of the run time.
+fn opens(set: &Set) -> u32 {
+    let mut bits = 0;
+    if let Some(span) = &set.span {
+        bits |= match span.span_kind {
+            Some("Module") => 1,
+            Some("Op") => 2,
+            _ => 0,
+        };
+        bits |= match span.step {
+            Some("Forward") => 4,
+            Some("Backward") => 8,
+            Some("Optimizer") => 12,
+            _ => 0,
+        };
+        bits |= if span.detached { 16 } else { 0 };
+    }
+    let infer = set
+        .measured
+        .as_ref()
+        .is_some_and(|measured| measured.measure.infer);
+    bits | if infer { 32 } else { 0 }
 }
 
 /// A string literal of our own.

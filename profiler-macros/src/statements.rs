@@ -4,10 +4,11 @@
 //! together again, everything else is handed on as the opaque groups it came in.
 
 use crate::absorbed;
+use crate::args::Kind;
 use crate::forms::Statement;
 use crate::items::item_len;
 use crate::site::Context;
-use crate::tokens::{Ours, delimited, is_brace, is_punct, outer_attribute, regroup};
+use crate::tokens::{Ours, delimited, is_brace, is_punct, is_word, outer_attribute, regroup};
 use crate::valid;
 use crate::written::expand;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -17,6 +18,12 @@ pub(crate) struct Statements<'a> {
     /// None: attributes are only taken away.
     context: Option<&'a Context>,
     error: Option<syn::Error>,
+    /// Whether the function's value tells what became of a measured statement, see [`Self::tells`].
+    tells: bool,
+    /// How many closures and futures of its own the walk may be in.
+    apart: usize,
+    /// Whether a measured statement was found that the function's value tells of.
+    pub(crate) turns: bool,
     /// The paths of the attributes that were carried out or taken away.
     pub(crate) absorbed: Vec<Vec<TokenTree>>,
 }
@@ -57,8 +64,17 @@ impl<'a> Statements<'a> {
         Self {
             context: Some(context),
             error: None,
+            tells: false,
+            apart: 0,
+            turns: false,
             absorbed: Vec::new(),
         }
+    }
+
+    /// The function's value will be seen: an `Err` that leaves a measured statement shows there.
+    pub(crate) fn tells(mut self, tells: bool) -> Self {
+        self.tells = tells;
+        self
     }
 
     /// Takes our attributes away.
@@ -66,6 +82,9 @@ impl<'a> Statements<'a> {
         Self {
             context: None,
             error: None,
+            tells: false,
+            apart: 0,
+            turns: false,
             absorbed: Vec::new(),
         }
     }
@@ -103,6 +122,8 @@ impl<'a> Statements<'a> {
         let mut changed = false;
         // Whether a statement may begin here.
         let mut start = true;
+        // Whether this statement may hold a closure or a future, which a jump leaves instead of the function.
+        let mut apart = false;
         let mut at = 0;
         while let Some(tree) = trees.get(at) {
             let rest = trees.get(at..).unwrap_or_default();
@@ -119,6 +140,7 @@ impl<'a> Statements<'a> {
                     continue;
                 }
                 changed = true;
+                apart = false;
                 let rest = trees.get(at..).unwrap_or_default();
                 let taken = self.annotated(&attributes, start, rest, &mut out);
                 at += taken;
@@ -133,7 +155,9 @@ impl<'a> Statements<'a> {
             }
             match tree {
                 TokenTree::Group(group) => {
+                    self.apart += usize::from(apart);
                     let inner = self.statements(group.stream().into_iter().collect());
+                    self.apart -= usize::from(apart);
                     changed |= inner.is_some();
                     out.push(match inner {
                         Some(inner) => {
@@ -146,6 +170,8 @@ impl<'a> Statements<'a> {
                 other => {
                     out.push(other.clone());
                     start = is_punct(Some(other), ';');
+                    apart = !start
+                        && (apart || is_punct(Some(other), '|') || is_word(Some(other), "async"));
                 }
             }
             at += 1;
@@ -170,8 +196,13 @@ impl<'a> Statements<'a> {
         };
         let trees: Vec<TokenTree> = rest.iter().take(statement.len).cloned().collect();
         let trees = self.statements(trees.clone()).unwrap_or(trees);
+        let seen = self.tells && self.apart == 0;
         let expansion = match self.context {
-            Some(context) => expand(context, attributes, &statement, &trees),
+            Some(context) => {
+                let measured = |ours: &Ours| ours.kind == Kind::Measured;
+                self.turns |= seen && attributes.ours.iter().any(measured);
+                expand(context, attributes, &statement, &trees, seen)
+            }
             None => Ok(None),
         };
         match expansion {

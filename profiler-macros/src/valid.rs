@@ -140,6 +140,15 @@ fn on_return(function: &Function, record: &Attribute) -> syn::Result<()> {
     Err(syn::Error::new(record.span, problem))
 }
 
+/// Whether the value of a function tells that something in its body failed, and can be looked at without moving the
+/// body from where it must stay.
+pub(crate) fn tells_failure(function: &Function) -> bool {
+    let returns = function.output.as_ref().filter(|output| !is_never(output));
+    !function.is_async
+        && !function.track_caller
+        && returns.is_some_and(|output| !holds_impl(output) && !crate::boxed::is_future(output))
+}
+
 /// The attributes of a parameter.
 pub(crate) fn parameter(ours: &[Ours]) -> syn::Result<Vec<Attribute>> {
     let mut records = Vec::new();

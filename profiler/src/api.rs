@@ -5,7 +5,7 @@ use std::panic::Location;
 use crate::capture::{self, Kind, Measured};
 use crate::observe::{Observe, ObserveScalar};
 use crate::phase::ExecutionStep;
-use crate::private::Outcome;
+use crate::private::outcome;
 use crate::record::{Ended, Name, RecordSite, Span, SpanSource, recorder};
 
 /// A span on this thread until the guard is dropped.
@@ -99,15 +99,12 @@ pub fn measure_with<T, E: std::fmt::Display>(
     name: impl Into<Box<str>>,
     work: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
-    use crate::private::outcome::Displayed;
     if cfg!(feature = "off") {
         return work();
     }
     let measured = measure(name);
     let value = work();
-    measured
-        .end()
-        .finish(|| (&&&Outcome(&value)).__candle_profiler_failure());
+    outcome(&value).__candle_profiler_finish(measured.end());
     value
 }
 
@@ -138,7 +135,12 @@ pub fn record_scalar<T: ObserveScalar + ?Sized>(label: &str, value: &T) {
 }
 
 fn site(location: &'static Location<'static>) -> RecordSite {
-    RecordSite::new(Name::Text("unnamed"), location.file(), location.line())
+    RecordSite(
+        Name::Text("unnamed"),
+        location.file(),
+        location.line(),
+        false,
+    )
 }
 
 /// Where the evidence of a span that has just ended belongs.

@@ -110,11 +110,11 @@ fn label(site: &RecordSite, text: Option<String>) -> String {
         Some(_) => {
             crate::say::once(&format!(
                 "{}:{}: a label came out blank; the default name stands in",
-                site.file, site.line
+                site.file(), site.line()
             ));
-            site.label.resolve().into_owned()
+            site.label().resolve().into_owned()
         }
-        None => site.label.resolve().into_owned(),
+        None => site.label().resolve().into_owned(),
     }
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn statistics(
         visit(&mut Observer {
             label,
             sink: &mut |label, tensor| {
-                crate::tensor::evidence(label, tensor, site.allow_nonfinite, emit);
+                crate::tensor::evidence(label, tensor, site.allows_nonfinite(), emit);
             },
         });
         #[cfg(not(feature = "candle"))]

@@ -4,16 +4,16 @@
 
 use std::fmt;
 
-pub use crate::capture::{Details, Key, Measured};
+pub use crate::capture::{Arguments, Details, Key, Measured, Turn, Turns};
 pub use crate::observe::{Observe, ObserveScalar};
 pub use crate::phase::ExecutionStep;
 pub use crate::record::{
-    AsyncSpan, CallSite, Ended, Instrumented, MeasureSite, Name, RecordSite, Span, instrument,
+    AsyncSpan, CallSite, Ended, Instrumented, Name, RecordSite, Span, instrument,
 };
 pub use crate::trace::SpanKind;
 
 pub mod outcome;
-pub use outcome::Outcome;
+pub use outcome::outcome;
 
 use crate::capture;
 use crate::record::{SpanSource, recorder};
@@ -52,17 +52,24 @@ fn named(site: &'static CallSite, text: String) -> SpanSource {
     if text.trim().is_empty() {
         crate::say::once(&format!(
             "{}:{}: a span's name came out blank; the default name stands in",
-            site.file, site.line
+            site.file(),
+            site.line()
         ));
         return SpanSource::Site(site);
     }
     SpanSource::Named(site, text.into())
 }
 
+/// Enters a measured call whose attribute says nothing but where it stands; `arguments` may tell the device.
+#[inline(always)]
+pub fn measure(site: &'static CallSite, arguments: impl Arguments) -> Measured {
+    measure_as(site, |_| {}, |details| arguments.tell(details))
+}
+
 /// Enters a measured call.
 #[inline(always)]
-pub fn measure(
-    site: &'static MeasureSite,
+pub fn measure_as(
+    site: &'static CallSite,
     key: impl FnOnce(&mut Key),
     details: impl FnOnce(&mut Details),
 ) -> Measured {
@@ -194,8 +201,14 @@ pub fn async_enter_numbered(
 
 /// See [`measure`].
 #[inline(always)]
-pub fn async_measure(
-    site: &'static MeasureSite,
+pub fn async_measure(site: &'static CallSite, arguments: impl Arguments) -> AsyncSpan {
+    async_measure_as(site, |_| {}, |details| arguments.tell(details))
+}
+
+/// See [`measure_as`].
+#[inline(always)]
+pub fn async_measure_as(
+    site: &'static CallSite,
     key: impl FnOnce(&mut Key),
     details: impl FnOnce(&mut Details),
 ) -> AsyncSpan {

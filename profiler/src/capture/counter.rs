@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::files::Reservation;
 use super::pick::DefaultPick;
 use super::schedule::Kind;
-use crate::record::MeasureSite;
+use crate::record::CallSite;
 
 /// The calls of one measured name, counted from 1 whatever the type arguments.
 pub(crate) struct Counter {
@@ -68,7 +68,7 @@ fn now_ns() -> u64 {
 }
 
 /// The counter of a call: by its built name, or by the site's own.
-pub(crate) fn of(site: &'static MeasureSite, built: Option<&str>) -> Arc<Counter> {
+pub(crate) fn of(site: &'static CallSite, built: Option<&str>) -> Arc<Counter> {
     let key = std::ptr::from_ref(site).addr();
     let mut counters = counters();
     let counters = counters.get_or_insert_default();
@@ -79,9 +79,13 @@ pub(crate) fn of(site: &'static MeasureSite, built: Option<&str>) -> Arc<Counter
     }
     let name = match built {
         Some(built) => built.into(),
-        None => site.span.name.resolve(),
+        None => site.name().resolve(),
     };
-    let kind = if site.infer { Kind::Infer } else { Kind::Train };
+    let kind = if site.opens().infer {
+        Kind::Infer
+    } else {
+        Kind::Train
+    };
     let counter = counters.named(&name, kind);
     if built.is_none() {
         counters.by_site.insert(key, Arc::clone(&counter));

@@ -11,7 +11,7 @@ use super::panics::{panic_reason, take_last};
 use super::pick;
 use super::state::{self, State};
 use crate::record::{
-    AsyncSpan, Elsewhere, End, Ended, Evidence, MeasureSite, MeasuredStart, Owner, Place, Recorder, Session,
+    AsyncSpan, CallSite, Elsewhere, End, Ended, Evidence, MeasuredStart, Owner, Place, Recorder, Session,
     Span, SpanSource, recorder,
 };
 
@@ -90,6 +90,36 @@ impl Details {
     }
 }
 
+/// Arguments of a measured call, of which the first tensor tells the device.
+pub trait Arguments {
+    /// Looks at each of them.
+    fn tell(self, details: &mut Details);
+}
+
+impl Arguments for () {
+    fn tell(self, _: &mut Details) {}
+}
+
+macro_rules! arguments {
+    ($($type:ident)*) => {
+        impl<$($type: ?Sized),*> Arguments for ($(&$type,)*) {
+            fn tell(self, details: &mut Details) {
+                #[allow(non_snake_case, reason = "an argument is named after its type")]
+                let ($($type,)*) = self;
+                $(details.argument($type);)*
+            }
+        }
+    };
+}
+
+// More than these are looked at one by one.
+arguments!(A);
+arguments!(A B);
+arguments!(A B C);
+arguments!(A B C D);
+arguments!(A B C D E);
+arguments!(A B C D E F);
+
 /// A measured call. When it is dropped the call is over: its span ends, and the capture it opened is complete, or
 /// failed where its thread panics.
 #[must_use = "the measured call ends when this is dropped"]
@@ -132,11 +162,7 @@ impl Measured {
     /// A call inside an open capture: the measured region of a session by hand that has none, else a plain span.
     #[cold]
     #[inline(never)]
-    pub(crate) fn inside(
-        recorder: &'static Recorder,
-        site: &'static MeasureSite,
-        key: Key,
-    ) -> Self {
+    pub(crate) fn inside(recorder: &'static Recorder, site: &'static CallSite, key: Key) -> Self {
         Self(State_::Inside(inside(recorder, site, key.name)))
     }
 
@@ -150,7 +176,7 @@ impl Measured {
     #[cold]
     #[inline(never)]
     pub(crate) fn call(
-        site: &'static MeasureSite,
+        site: &'static CallSite,
         key: impl FnOnce(&mut Key),
         details: impl FnOnce(&mut Details),
     ) -> Self {
@@ -211,6 +237,32 @@ impl Measured {
         }
     }
 
+    /// Ends the call where a jump leaves it; gives the capture, if there is one that is not known to have failed.
+    #[inline(always)]
+    pub(super) fn leave(mut self) -> Option<Box<Capture>> {
+        if matches!(self.0, State_::Off) {
+            return None;
+        }
+        self.left()
+    }
+
+    #[cold]
+    fn left(&mut self) -> Option<Box<Capture>> {
+        match std::mem::replace(&mut self.0, State_::Done) {
+            State_::Captured(mut capture, _active) if capture.panic().is_none() => {
+                capture.end_span();
+                if let Some((recorder, _)) = capture.own.take() {
+                    recorder.leave();
+                }
+                Some(capture)
+            }
+            other => {
+                drop(Self(other));
+                None
+            }
+        }
+    }
+
     /// Marks the call as failed, for the reason given: its trace ends as failed.
     pub fn fail(mut self, reason: impl Into<String>) {
         match std::mem::replace(&mut self.0, State_::Done) {
@@ -250,7 +302,7 @@ impl Measured {
 
 /// Enters a measured call whose span is a future's.
 pub(crate) fn async_call(
-    site: &'static MeasureSite,
+    site: &'static CallSite,
     key: impl FnOnce(&mut Key),
     details: impl FnOnce(&mut Details),
 ) -> AsyncSpan {
@@ -278,7 +330,7 @@ pub(crate) fn async_call(
 /// A measured future inside an open capture is a plain span.
 pub(crate) fn async_inside(
     recorder: &'static Recorder,
-    site: &'static MeasureSite,
+    site: &'static CallSite,
     key: impl FnOnce(&mut Key),
 ) -> AsyncSpan {
     let mut asked = Key::default();
@@ -287,7 +339,7 @@ pub(crate) fn async_inside(
 }
 
 /// Enters a measured region inside an open capture.
-fn inside(recorder: &'static Recorder, site: &'static MeasureSite, name: Option<String>) -> Span {
+fn inside(recorder: &'static Recorder, site: &'static CallSite, name: Option<String>) -> Span {
     inside_as(recorder, source(site, name))
 }
 
@@ -299,10 +351,10 @@ fn inside_as(recorder: &'static Recorder, source: SpanSource) -> Span {
     Span::on(recorder, recorder.open_cold(source, measured))
 }
 
-fn source(site: &'static MeasureSite, name: Option<String>) -> SpanSource {
+fn source(site: &'static CallSite, name: Option<String>) -> SpanSource {
     match name {
-        None => SpanSource::Site(&site.span),
-        Some(name) => SpanSource::Named(&site.span, name.into()),
+        None => SpanSource::Site(site),
+        Some(name) => SpanSource::Named(site, name.into()),
     }
 }
 

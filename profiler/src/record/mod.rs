@@ -31,7 +31,7 @@ pub(crate) use recorder::{Recorder, current as recorder};
 pub(crate) use replay::Limits;
 pub(crate) use session::{End, Finished, Session};
 pub(crate) use site::SpanSource;
-pub use site::{CallSite, MeasureSite, Name, RecordSite};
+pub use site::{CallSite, Name, RecordSite};
 pub(crate) use stream::{clock, prepare};
 pub(crate) use writer::{late, open as open_output};
 

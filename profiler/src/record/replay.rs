@@ -394,7 +394,7 @@ impl Replay {
                 event.span_id = span_id;
                 let span = match &span {
                     SpanName::Root => "",
-                    SpanName::Site(site) => &site.name.resolve(),
+                    SpanName::Site(site) => &site.name().resolve(),
                     SpanName::Own(name) => name,
                 };
                 self.digest

@@ -11,6 +11,8 @@ use crate::trace::SpanKind;
 pub enum Name {
     /// The text itself.
     Text(&'static str),
+    /// `module::function`: the function's module, and the function.
+    Function(&'static str, &'static str),
     /// `Type::method`: the type's full name from `type_name`, and the method.
     Method(fn() -> &'static str, &'static str),
 }
@@ -20,6 +22,7 @@ impl Name {
     pub(crate) fn resolve(self) -> Cow<'static, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
+            Self::Function(module, function) => Cow::Owned(format!("{module}::{function}")),
             Self::Method(type_name, method) => {
                 Cow::Owned(format!("{}::{method}", last_segment(type_name())))
             }
@@ -36,98 +39,81 @@ fn last_segment(type_name: &str) -> &str {
     if head.is_empty() { type_name } else { head }
 }
 
-/// One place that opens spans; a generic function has one for each instantiation.
+/// One place that opens spans: its name, file and line, and [what it opens](Opens); a generic function has one for each
+/// instantiation.
+///
+/// An expansion writes a reference to one, which the compiler keeps in the program's constants by itself: much less work
+/// for it than a constant of our own, of which a large program would have thousands.
 #[derive(Clone, Copy, Debug)]
-pub struct CallSite {
-    pub(crate) name: Name,
-    pub(crate) file: &'static str,
-    pub(crate) line: u32,
+pub struct CallSite(
+    pub Name,
+    pub &'static str,
+    pub u32,
+    /// The bits of [`Opens`].
+    pub u32,
+);
+
+/// What a call site opens, as the bits that the attributes write: the kind in two, the step in two, `detached` in one,
+/// `infer` in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opens {
     pub(crate) kind: SpanKind,
     pub(crate) step: Option<ExecutionStep>,
-    pub(crate) detached: bool,
-}
-
-impl CallSite {
-    /// A function span.
-    pub const fn new(name: Name, file: &'static str, line: u32) -> Self {
-        Self {
-            name,
-            file,
-            line,
-            kind: SpanKind::Function,
-            step: None,
-            detached: false,
-        }
-    }
-
-    /// `kind = …`
-    #[must_use]
-    pub const fn kind(mut self, kind: SpanKind) -> Self {
-        self.kind = kind;
-        self
-    }
-
-    /// `profile_step(…)`
-    #[must_use]
-    pub const fn step(mut self, step: ExecutionStep) -> Self {
-        self.step = Some(step);
-        self
-    }
-
-    /// `detached`
-    #[must_use]
-    pub const fn detached(mut self) -> Self {
-        self.detached = true;
-        self
-    }
-}
-
-/// One place that opens measured regions.
-#[derive(Clone, Copy, Debug)]
-pub struct MeasureSite {
-    pub(crate) span: CallSite,
     pub(crate) infer: bool,
 }
 
-impl MeasureSite {
-    /// A training region.
-    pub const fn new(span: CallSite) -> Self {
-        Self { span, infer: false }
+impl CallSite {
+    pub(crate) fn name(&self) -> Name {
+        self.0
     }
 
-    /// `measured(infer)`
-    #[must_use]
-    pub const fn infer(mut self) -> Self {
-        self.infer = true;
-        self
+    pub(crate) fn file(&self) -> &'static str {
+        self.1
     }
-}
 
-/// One place that records values. The label stands for itself, or for a built text that came out blank.
-#[derive(Clone, Copy, Debug)]
-pub struct RecordSite {
-    pub(crate) label: Name,
-    pub(crate) file: &'static str,
-    pub(crate) line: u32,
-    pub(crate) allow_nonfinite: bool,
-}
+    pub(crate) fn line(&self) -> u32 {
+        self.2
+    }
 
-impl RecordSite {
-    /// A record with this label.
-    pub const fn new(label: Name, file: &'static str, line: u32) -> Self {
-        Self {
-            label,
-            file,
-            line,
-            allow_nonfinite: false,
+    pub(crate) fn opens(&self) -> Opens {
+        let bits = self.3;
+        Opens {
+            kind: match bits & 3 {
+                1 => SpanKind::Module,
+                2 => SpanKind::Op,
+                _ => SpanKind::Function,
+            },
+            step: match bits >> 2 & 3 {
+                1 => Some(ExecutionStep::Forward),
+                2 => Some(ExecutionStep::Backward),
+                3 => Some(ExecutionStep::Optimizer),
+                _ => None,
+            },
+            infer: bits & 32 != 0,
         }
     }
+}
 
-    /// `allow_nonfinite`
-    #[must_use]
-    pub const fn allow_nonfinite(mut self) -> Self {
-        self.allow_nonfinite = true;
-        self
+/// One place that records values: its label, file and line, and whether values that are not finite are expected. The
+/// label stands for itself, or for a built text that came out blank.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordSite(pub Name, pub &'static str, pub u32, pub bool);
+
+impl RecordSite {
+    pub(crate) fn label(&self) -> Name {
+        self.0
+    }
+
+    pub(crate) fn file(&self) -> &'static str {
+        self.1
+    }
+
+    pub(crate) fn line(&self) -> u32 {
+        self.2
+    }
+
+    pub(crate) fn allows_nonfinite(&self) -> bool {
+        self.3
     }
 }
 
@@ -146,7 +132,7 @@ pub(crate) enum SpanSource {
 impl SpanSource {
     pub(crate) fn name(&self) -> Cow<'_, str> {
         match self {
-            Self::Site(site) => site.name.resolve(),
+            Self::Site(site) => site.name().resolve(),
             Self::Named(_, name) | Self::Free { name, .. } => Cow::Borrowed(name),
         }
     }
@@ -161,21 +147,21 @@ impl SpanSource {
 
     pub(crate) fn kind(&self) -> SpanKind {
         match self {
-            Self::Site(site) | Self::Named(site, _) => site.kind,
+            Self::Site(site) | Self::Named(site, _) => site.opens().kind,
             Self::Free { .. } => SpanKind::Function,
         }
     }
 
     pub(crate) fn step(&self) -> Option<ExecutionStep> {
         match self {
-            Self::Site(site) | Self::Named(site, _) => site.step,
+            Self::Site(site) | Self::Named(site, _) => site.opens().step,
             Self::Free { step, .. } => *step,
         }
     }
 
     pub(crate) fn place(&self) -> (&'static str, u32) {
         let (file, line) = match self {
-            Self::Site(site) | Self::Named(site, _) => (site.file, site.line),
+            Self::Site(site) | Self::Named(site, _) => (site.file(), site.line()),
             Self::Free { location, .. } => (location.file(), location.line()),
         };
         (crate::source::short(file), line)
