@@ -75,7 +75,7 @@ pub use observe::{Observe, ObserveScalar, Observer, ScalarObserver};
 pub use phase::{ExecutionPhase, ExecutionStep};
 pub use record::{Entered, Handle, Span, current};
 #[cfg(feature = "candle")]
-pub use tensor::name_vars;
+pub use tensor::{Detached, detached, name_vars};
 pub use trace::{
     ComparisonIdentity, SCHEMA as TRACE_SCHEMA, TimingMode, TraceDocument, TraceEvent, parse_trace,
     write_jsonl,

@@ -77,7 +77,7 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
             .items
             .and_then(|items| u64::try_from(items).ok()),
     });
-    let session = Session::new();
+    let session = Session::new(counter.kind == Kind::Train);
     let ending = ending(state, &wanted, step, reservation);
     let output = Output::new(
         Arc::clone(&session),

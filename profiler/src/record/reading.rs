@@ -52,6 +52,8 @@ struct Frame {
     last_ended: (u64, SpanName),
     /// A span with a step is around what happens here.
     in_step: bool,
+    /// A span that says `detached` is.
+    detached: bool,
     /// The how-manieth span of its stream this is.
     ordinal: u64,
     what: What,
@@ -216,8 +218,16 @@ impl Reading {
             }
             Cold::Enter { cell } => {
                 let id = cell.as_ref().and_then(|cell| cell.id()).unwrap_or(ROOT);
-                let name = cell.map_or(SpanName::Root, |cell| SpanName::of_cell(&cell));
+                let name = cell
+                    .as_ref()
+                    .map_or(SpanName::Root, |cell| SpanName::of_cell(cell));
                 self.enter(id, name, now, What::Elsewhere);
+                let source = cell.as_ref().and_then(|cell| cell.source.as_ref());
+                if let (Some(frame), Some(site)) =
+                    (self.stack.last_mut(), source.and_then(SpanSource::site))
+                {
+                    frame.detached |= site.detached;
+                }
             }
             Cold::OpenDetached { cell, on_stack } => {
                 let id = replay.open_detached(&cell);
@@ -243,18 +253,21 @@ impl Reading {
                 evidence,
                 cost,
             } => {
+                let detached = self.detached();
                 match owner {
                     Owner::Innermost => match self.stack.last() {
-                        Some(frame) => replay.evidence(frame.id, frame.name.clone(), evidence),
-                        None => replay.evidence(ROOT, SpanName::Root, evidence),
+                        Some(frame) => {
+                            replay.evidence(frame.id, frame.name.clone(), detached, evidence);
+                        }
+                        None => replay.evidence(ROOT, SpanName::Root, detached, evidence),
                     },
                     Owner::LastEnded => {
                         let (id, name) = self.last_ended_mut().clone();
-                        replay.evidence(id, name, evidence);
+                        replay.evidence(id, name, detached, evidence);
                     }
                     Owner::Cell(cell) => {
                         let id = cell.id().unwrap_or(ROOT);
-                        replay.evidence(id, SpanName::of_cell(&cell), evidence);
+                        replay.evidence(id, SpanName::of_cell(&cell), detached, evidence);
                     }
                 }
                 let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(cost));
@@ -278,6 +291,10 @@ impl Reading {
     fn innermost_name(&self) -> SpanName {
         let frame = self.stack.last();
         frame.map_or(SpanName::Root, |frame| frame.name.clone())
+    }
+
+    fn detached(&self) -> bool {
+        self.stack.last().is_some_and(|frame| frame.detached)
     }
 
     fn in_step(&self) -> bool {
@@ -334,6 +351,7 @@ impl Reading {
         self.enter(id, SpanName::of(source), now, what);
         if let Some(frame) = self.stack.last_mut() {
             frame.in_step |= source.step().is_some();
+            frame.detached |= source.site().is_some_and(|site| site.detached);
         }
     }
 
@@ -349,6 +367,7 @@ impl Reading {
             overhead_ns: 0,
             children_overhead_ns: 0,
             in_step: self.in_step(),
+            detached: self.detached(),
             ordinal: self.opened,
             what,
         });
@@ -356,12 +375,12 @@ impl Reading {
 
     /// A step may be around what happens in a detached span.
     fn in_step_of(&mut self, cell: &SpanCell) {
-        let is_step = cell
-            .source
-            .as_ref()
-            .is_some_and(|source| source.step().is_some());
+        let source = cell.source.as_ref();
+        let is_step = source.is_some_and(|source| source.step().is_some());
+        let site = source.and_then(SpanSource::site);
         if let Some(frame) = self.stack.last_mut() {
             frame.in_step |= is_step;
+            frame.detached |= site.is_some_and(|site| site.detached);
         }
     }
 

@@ -1,14 +1,17 @@
 //! The lines of a capture as they come to be: spans get their numbers, and what happened at one place is added up for
 //! the summary. [`super::reading`] tells what happened.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::budget::Budget;
 use super::cold::{DetachedEnd, Evidence, MeasuredStart};
+use super::cuts::{Cut, Cuts, Spot};
 use super::detached::SpanCell;
+use super::names;
 use super::session::{End, Thread};
-use super::site::{CallSite, SpanSource};
+use super::site::{CallSite, RecordSite, SpanSource};
 use super::stream::clock;
 use crate::phase::ExecutionStep;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
@@ -47,6 +50,7 @@ pub(super) struct Replay {
     pub(super) named_threads: HashSet<u64>,
     pub(super) open_detached: BTreeMap<u64, OpenDetached>,
     pub(super) digest: Digest,
+    cuts: Cuts,
     /// Spans and records besides the root and the measured span.
     pub(super) inner: u64,
     pub(super) late: u64,
@@ -77,7 +81,8 @@ struct Site {
 pub(super) enum SpanName {
     Root,
     Site(&'static CallSite),
-    Own(Arc<str>),
+    /// With its place.
+    Own(Arc<str>, (&'static str, u32)),
 }
 
 impl SpanName {
@@ -85,8 +90,24 @@ impl SpanName {
         match source {
             SpanSource::Site(site) => Self::Site(site),
             SpanSource::Named(_, name) | SpanSource::Free { name, .. } => {
-                Self::Own(Arc::from(&**name))
+                Self::Own(Arc::from(&**name), source.place())
             }
+        }
+    }
+
+    fn resolve(&self) -> Cow<'_, str> {
+        match self {
+            Self::Root => Cow::Borrowed(""),
+            Self::Site(site) => site.name.resolve(),
+            Self::Own(name, _) => Cow::Borrowed(name),
+        }
+    }
+
+    fn place(&self) -> (&'static str, u32) {
+        match self {
+            Self::Root => ("", 0),
+            Self::Site(site) => (site.file, site.line),
+            Self::Own(_, place) => *place,
         }
     }
 
@@ -109,6 +130,7 @@ impl Replay {
             named_threads: HashSet::new(),
             open_detached: BTreeMap::new(),
             digest,
+            cuts: Cuts::default(),
             inner: 0,
             late: 0,
             waited: 0,
@@ -207,6 +229,15 @@ impl Replay {
             SpanSource::Free { location, .. } => (std::ptr::from_ref(*location).addr(), false),
         };
         let (kind, step) = (source.kind(), source.step());
+        if matches!(
+            step,
+            Some(ExecutionStep::Backward | ExecutionStep::Optimizer)
+        ) {
+            self.cuts.stepped();
+        }
+        if source.site().is_some_and(|site| site.descends) {
+            self.cuts.told();
+        }
         let site = self.sites.entry(key).or_insert_with(|| {
             let (file, line) = source.place();
             let name = source.name();
@@ -349,8 +380,12 @@ impl Replay {
         self.digest.closed(row, closed);
     }
 
-    pub(super) fn evidence(&mut self, id: u64, span: SpanName, evidence: Evidence) {
-        self.inner += 1;
+    /// `detached`: the span or one around it says that the graph ends in it.
+    pub(super) fn evidence(&mut self, id: u64, span: SpanName, detached: bool, evidence: Evidence) {
+        // What is looked at unasked is no reason to keep a trace.
+        if !matches!(evidence, Evidence::Crossing { .. } | Evidence::Backward(_)) {
+            self.inner += 1;
+        }
         if !self.budget.fits(self.lines.len(), evidence.most_bytes()) {
             return self.budget.drop(evidence.label());
         }
@@ -358,13 +393,9 @@ impl Replay {
         match evidence {
             Evidence::Statistics { mut event, alarm } => {
                 event.span_id = span_id;
-                let span = match &span {
-                    SpanName::Root => "",
-                    SpanName::Site(site) => &site.name.resolve(),
-                    SpanName::Own(name) => name,
-                };
+                let span = span.resolve();
                 self.digest
-                    .statistics(&event.label, span, &statistics_of(&event, alarm));
+                    .statistics(&event.label, &span, &statistics_of(&event, alarm));
                 self.line(&TraceEvent::TensorStats(*event));
             }
             Evidence::Scalar { mut event, value } => {
@@ -376,11 +407,30 @@ impl Replay {
                 event.span_id = span_id;
                 self.line(&TraceEvent::Tensor(*event));
             }
-            Evidence::Gradient(mut event) => {
+            Evidence::Gradient { mut event, var } => {
                 self.gradients += 1;
                 event.event_id = format!("gradient-{}", self.gradients);
+                if event.state == GradientState::Missing
+                    && let Some(reason) = var.and_then(|var| self.cuts.reason(var))
+                {
+                    event.extra.get_or_insert_default().reason = Some(reason);
+                }
                 self.digest.gradient(&gradient_of(&event));
                 self.line(&TraceEvent::Gradient(*event));
+            }
+            Evidence::Crossing { crossing, site } => {
+                self.cuts
+                    .crossed(spot(id, &span, site), *crossing, detached);
+            }
+            Evidence::Backward(pass) => {
+                if let Some(graph) = pass.graph {
+                    self.digest.graph(graph);
+                }
+                if pass.reached.as_ref().is_some_and(Vec::is_empty) {
+                    self.digest
+                        .note("the loss depends on no variable: nothing gets a gradient");
+                }
+                self.cuts.passed(*pass);
             }
             Evidence::Note(problem) => self.digest.note(problem),
         }
@@ -401,6 +451,7 @@ impl Replay {
             };
             self.detached_lines(id, &span, parent, at.max(cell.start), flags, None, None);
         }
+        self.cut_graphs();
         let now = self.ns(at);
         EndLine {
             id: ROOT,
@@ -433,6 +484,60 @@ impl Replay {
             self.digest.failed(reason.clone());
         }
         self.line(&TraceEvent::Terminal(terminal));
+    }
+}
+
+impl Replay {
+    /// Tells of the places that cut the graph.
+    fn cut_graphs(&mut self) {
+        for mut cut in self.cuts.judge(names::known()) {
+            let sentence = cut.sentence();
+            crate::say::once(&sentence);
+            self.digest.cut(row_of_cut(&cut, sentence));
+            let extra = cut.event.extra.get_or_insert_default();
+            extra.tracked = Some(false);
+            extra.autograd = Some("cut".to_owned());
+            let twin = cut.twin();
+            let mut event = cut.event;
+            event.extra.get_or_insert_default().twin = twin;
+            event.span_id = format!("s{}", cut.spot.span);
+            if self.budget.fits(self.lines.len(), LINE) {
+                self.line(&TraceEvent::Tensor(*event));
+            }
+        }
+    }
+}
+
+/// What the summary says of a cut besides the sentence of stderr.
+fn row_of_cut(cut: &Cut, mut sentence: String) -> String {
+    if cut.calls > 1 {
+        sentence += &format!("; {} calls", cut.calls);
+    }
+    let named: Vec<String> = cut.lost.iter().filter_map(|var| names::of(*var)).collect();
+    let shown = named.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+    let more = cut.lost.len() - named.len().min(3);
+    match (named.len(), more) {
+        (_, 0) if named.is_empty() => {}
+        (0, more) => sentence += &format!("; {more} variables get no gradient"),
+        (_, 0) => sentence += &format!("; no gradient for {shown}"),
+        (_, more) => sentence += &format!("; no gradient for {shown} and {more} more"),
+    }
+    sentence
+}
+
+/// Where a call was: in the span of its own, or at the site of a function that has none.
+fn spot(id: u64, span: &SpanName, site: Option<&RecordSite>) -> Spot {
+    let (file, line) = site.map_or_else(|| span.place(), |site| (site.file, site.line));
+    let name = match site {
+        Some(site) => site.label.resolve().into_owned(),
+        None => span.resolve().into_owned(),
+    };
+    Spot {
+        span: id,
+        own: site.is_none(),
+        name,
+        file,
+        line,
     }
 }
 

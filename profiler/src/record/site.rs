@@ -45,6 +45,8 @@ pub struct CallSite {
     pub(crate) kind: SpanKind,
     pub(crate) step: Option<ExecutionStep>,
     pub(crate) detached: bool,
+    /// The function's text calls `backward`.
+    pub(crate) descends: bool,
 }
 
 impl CallSite {
@@ -57,6 +59,7 @@ impl CallSite {
             kind: SpanKind::Function,
             step: None,
             detached: false,
+            descends: false,
         }
     }
 
@@ -78,6 +81,13 @@ impl CallSite {
     #[must_use]
     pub const fn detached(mut self) -> Self {
         self.detached = true;
+        self
+    }
+
+    /// The function's text calls `backward`.
+    #[must_use]
+    pub const fn descends(mut self) -> Self {
+        self.descends = true;
         self
     }
 }
@@ -162,6 +172,14 @@ impl SpanSource {
         match self {
             Self::Site(site) | Self::Named(site, _) => site.step,
             Self::Free { step, .. } => *step,
+        }
+    }
+
+    /// The call site of an attribute.
+    pub(crate) fn site(&self) -> Option<&'static CallSite> {
+        match self {
+            Self::Site(site) | Self::Named(site, _) => Some(site),
+            Self::Free { .. } => None,
         }
     }
 

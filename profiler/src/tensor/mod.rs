@@ -1,12 +1,17 @@
 //! What candle's tensors tell about themselves.
 
+pub(crate) mod cut;
 mod gradients;
+pub(crate) mod graph;
+mod mask;
 pub mod stats;
 
 use candle_core::{Tensor, Var};
 
+pub use cut::{Detached, detached};
 pub use gradients::name_vars;
 pub(crate) use gradients::{evidence as gradient_evidence, state_of as gradient_state};
+pub(crate) use graph::Watch;
 
 use crate::instrument::candle::{device_label, dtype_label, tensor_id};
 use crate::observe::{Observe, ObserveScalar, Observer, ScalarObserver};
@@ -85,10 +90,13 @@ pub(crate) fn evidence(
         }
         Err(error) => emit(Evidence::Note(format!("no statistics of {label}: {error}"))),
     }
-    emit(Evidence::Tensor(Box::new(tensor_event(label, tensor))));
+    emit(Evidence::Tensor(Box::new(tensor_event(
+        Some(label),
+        tensor,
+    ))));
 }
 
-fn tensor_event(label: &str, tensor: &Tensor) -> TensorEvent {
+fn tensor_event(label: Option<&str>, tensor: &Tensor) -> TensorEvent {
     let is_variable = tensor.is_variable();
     let dtype = dtype_label(tensor.dtype());
     let extra = TensorExtra {
@@ -98,7 +106,7 @@ fn tensor_event(label: &str, tensor: &Tensor) -> TensorEvent {
     TensorEvent {
         span_id: String::new(),
         tensor_id: tensor_id(tensor),
-        label: Some(label.to_owned()),
+        label: label.map(str::to_owned),
         shape: tensor.dims().to_vec(),
         dense_bytes: dense_tensor_bytes(tensor.dims(), &dtype),
         dtype,
