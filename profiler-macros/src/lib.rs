@@ -7,10 +7,12 @@
 mod absorbed;
 mod args;
 mod boxed;
+mod crossing;
 mod expand;
 mod forms;
 mod function;
 mod future;
+mod hints;
 mod items;
 mod label;
 mod manifest;
