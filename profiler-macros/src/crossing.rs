@@ -87,7 +87,7 @@ const PLAIN: [&str; 58] = [
 ];
 
 /// Whether a written type may hold a tensor.
-fn may_hold(ty: &[TokenTree]) -> bool {
+pub(crate) fn may_hold(ty: &[TokenTree]) -> bool {
     let mut lifetime = false;
     ty.iter().any(|tree| match tree {
         TokenTree::Ident(word) => {
@@ -103,7 +103,7 @@ fn may_hold(ty: &[TokenTree]) -> bool {
     })
 }
 
-fn holds_word(ty: &[TokenTree], word: &str) -> bool {
+pub(crate) fn holds_word(ty: &[TokenTree], word: &str) -> bool {
     ty.iter().any(|tree| match tree {
         TokenTree::Ident(found) => found == word,
         TokenTree::Group(group) => {
@@ -204,13 +204,5 @@ impl Crossing {
                 #private::#call;
             }
         }
-    }
-
-    /// The body's value, looked at on its way.
-    pub(crate) fn around(&self, context: &Context, body: &TokenStream) -> TokenStream {
-        let site = Span::mixed_site();
-        let private = &context.private;
-        let look = self.after(context, &quote_spanned!(site=> value));
-        quote_spanned!(site=> #private::tap(#body, |value| { #look }))
     }
 }

@@ -50,12 +50,12 @@ pub mod trace;
 pub mod view;
 
 #[cfg(feature = "candle")]
-pub use api::backward;
+pub use api::{backward, record_gradients};
 #[cfg(feature = "nn")]
 pub use api::backward_step;
 pub use api::{measure, measure_with, record_scalar, record_stats, span, step_span};
 pub use candle_profiler_macros::{
-    measured, profile_span, profile_step, record_scalar, record_stats,
+    measured, profile_span, profile_step, record_gradients, record_scalar, record_stats,
 };
 pub use capability::{
     CaptureContract, CoverageLevel, ExpectedGradient, GRADIENT_MANIFEST_SCHEMA, GradientContract,
@@ -75,7 +75,7 @@ pub use observe::{Observe, ObserveScalar, Observer, ScalarObserver};
 pub use phase::{ExecutionPhase, ExecutionStep};
 pub use record::{Entered, Handle, Span, current};
 #[cfg(feature = "candle")]
-pub use tensor::{Detached, detached, name_vars};
+pub use tensor::{Detached, Gradient, Variable, Variables, detached, name_vars};
 pub use trace::{
     ComparisonIdentity, SCHEMA as TRACE_SCHEMA, TimingMode, TraceDocument, TraceEvent, parse_trace,
     write_jsonl,

@@ -13,7 +13,15 @@ pub use crate::record::{
 pub use crate::trace::SpanKind;
 
 mod crossing;
+mod gradients;
 pub mod outcome;
+pub use gradients::{HoldsGradients, descends};
+#[cfg(feature = "candle")]
+pub use crate::tensor::Variables;
+#[cfg(feature = "candle")]
+pub use gradients::{
+    Noted, gradients_after, gradients_given, noted, noted_of_loss, record_gradients,
+};
 pub use crossing::{Given, Hidden, Shown, crossed, crossed_bare, crossing, given};
 pub use outcome::Outcome;
 

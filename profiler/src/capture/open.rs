@@ -77,7 +77,12 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
             .items
             .and_then(|items| u64::try_from(items).ok()),
     });
-    let session = Session::new(counter.kind == Kind::Train);
+    let session = Session::new(
+        #[cfg(feature = "candle")]
+        (counter.kind == Kind::Train).then(crate::tensor::Watch::begin),
+        #[cfg(feature = "candle")]
+        plan(state, &wanted),
+    );
     let ending = ending(state, &wanted, step, reservation);
     let output = Output::new(
         Arc::clone(&session),
@@ -163,14 +168,36 @@ fn meta(state: &State, wanted: &Wanted<'_>) -> TraceRunMeta {
             .unwrap_or_else(|| "unknown".to_owned()),
         measured_region_device_synchronized: is_synchronized(state, wanted.details),
         timing_mode: TimingMode::Host,
-        capture_contract: contract(state.settings.planes, phase),
+        capture_contract: promised(state, wanted, phase),
         comparison_identity: None,
         tags,
         candle_version: None,
     }
 }
 
-/// What the trace claims to hold: never all of anything.
+/// The exact list of gradients that was asked for, where gradients are recorded.
+#[cfg(feature = "candle")]
+fn plan(state: &State, wanted: &Wanted<'_>) -> Option<crate::tensor::Plan> {
+    let recorded = state.settings.planes.contains(Plane::Gradients);
+    wanted.details.plan.clone().filter(|_| recorded)
+}
+
+/// What the trace claims to hold: all gradients where the program lists them, else never all of anything.
+fn promised(state: &State, wanted: &Wanted<'_>, phase: ExecutionPhase) -> CaptureContract {
+    let promised = contract(state.settings.planes, phase);
+    #[cfg(feature = "candle")]
+    if let Some(plan) = plan(state, wanted) {
+        return CaptureContract {
+            gradients: CoverageLevel::Complete,
+            gradient_contract: Some(plan.contract),
+            ..promised
+        };
+    }
+    let _ = wanted;
+    promised
+}
+
+/// What the trace claims to hold without such a list.
 fn contract(planes: Planes, phase: ExecutionPhase) -> CaptureContract {
     let partial = |on: bool| {
         if on {

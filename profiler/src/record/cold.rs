@@ -93,6 +93,8 @@ pub(crate) enum Evidence {
         /// The place of a function that has no span of its own.
         site: Option<&'static RecordSite>,
     },
+    /// A tracked tensor came out of a call right under the measured one: the tensors of its graph, and their bytes.
+    Built { nodes: u64, bytes: u64 },
     /// A backward pass.
     Backward(Box<Backward>),
     /// A problem that only the summary tells.
@@ -116,7 +118,7 @@ impl Evidence {
             Self::Statistics { event, .. } | Self::Scalar { event, .. } => &event.label,
             Self::Tensor(event) => event.label.as_deref().unwrap_or("tensor"),
             Self::Gradient { event, .. } => &event.key,
-            Self::Crossing { .. } | Self::Backward(_) | Self::Note(_) => "",
+            Self::Crossing { .. } | Self::Built { .. } | Self::Backward(_) | Self::Note(_) => "",
         }
     }
 }

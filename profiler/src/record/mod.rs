@@ -13,6 +13,7 @@ mod lane;
 mod names;
 mod output;
 mod parked;
+mod promise;
 mod reading;
 mod recorder;
 mod replay;
@@ -20,6 +21,7 @@ mod session;
 mod site;
 mod stream;
 mod writer;
+mod zeros;
 
 pub(crate) use cold::{Evidence, MeasuredStart, Owner};
 #[cfg(feature = "candle")]
@@ -31,7 +33,7 @@ pub use guard::{Ended, Span};
 pub(crate) use guard::{Place, observe};
 pub use handle::{Entered, Handle, current};
 #[cfg(feature = "candle")]
-pub(crate) use names::{give as give_names, of as name_of};
+pub(crate) use names::{give as give_names, of as name_of, with_company as names_with_company};
 pub(crate) use output::{Closing, Ending, Output};
 pub(crate) use recorder::{Recorder, current as recorder};
 pub(crate) use replay::Limits;

@@ -111,6 +111,12 @@ impl Recorder {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many levels are open.
+    #[cfg(feature = "candle")]
+    pub(crate) fn depth(&self) -> u64 {
+        token::depth(self.token.load(Ordering::Relaxed))
+    }
+
     /// Opens a span; gives the token that closes it.
     #[inline(always)]
     pub(crate) fn open(&'static self, site: &'static CallSite) -> u64 {

@@ -10,9 +10,11 @@ use super::cold::{DetachedEnd, Evidence, MeasuredStart};
 use super::cuts::{Cut, Cuts, Spot};
 use super::detached::SpanCell;
 use super::names;
+use super::promise::Promise;
 use super::session::{End, Thread};
 use super::site::{CallSite, RecordSite, SpanSource};
 use super::stream::clock;
+use super::zeros;
 use crate::phase::ExecutionStep;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{
@@ -51,6 +53,10 @@ pub(super) struct Replay {
     pub(super) open_detached: BTreeMap<u64, OpenDetached>,
     pub(super) digest: Digest,
     cuts: Cuts,
+    /// The largest graph that a call gave back, in tensors and bytes.
+    built: (u64, u64),
+    /// The gradients that the capture promises.
+    promise: Option<Promise>,
     /// Spans and records besides the root and the measured span.
     pub(super) inner: u64,
     pub(super) late: u64,
@@ -131,6 +137,8 @@ impl Replay {
             open_detached: BTreeMap::new(),
             digest,
             cuts: Cuts::default(),
+            built: (0, 0),
+            promise: Promise::of(meta),
             inner: 0,
             late: 0,
             waited: 0,
@@ -383,7 +391,10 @@ impl Replay {
     /// `detached`: the span or one around it says that the graph ends in it.
     pub(super) fn evidence(&mut self, id: u64, span: SpanName, detached: bool, evidence: Evidence) {
         // What is looked at unasked is no reason to keep a trace.
-        if !matches!(evidence, Evidence::Crossing { .. } | Evidence::Backward(_)) {
+        if !matches!(
+            evidence,
+            Evidence::Crossing { .. } | Evidence::Built { .. } | Evidence::Backward(_)
+        ) {
             self.inner += 1;
         }
         if !self.budget.fits(self.lines.len(), evidence.most_bytes()) {
@@ -408,20 +419,21 @@ impl Replay {
                 self.line(&TraceEvent::Tensor(*event));
             }
             Evidence::Gradient { mut event, var } => {
-                self.gradients += 1;
-                event.event_id = format!("gradient-{}", self.gradients);
                 if event.state == GradientState::Missing
                     && let Some(reason) = var.and_then(|var| self.cuts.reason(var))
                 {
                     event.extra.get_or_insert_default().reason = Some(reason);
                 }
-                self.digest.gradient(&gradient_of(&event));
-                self.line(&TraceEvent::Gradient(*event));
+                match &mut self.promise {
+                    Some(promise) => promise.take(event),
+                    None => self.gradient(event),
+                }
             }
             Evidence::Crossing { crossing, site } => {
                 self.cuts
                     .crossed(spot(id, &span, site), *crossing, detached);
             }
+            Evidence::Built { nodes, bytes } => self.built = self.built.max((nodes, bytes)),
             Evidence::Backward(pass) => {
                 if let Some(graph) = pass.graph {
                     self.digest.graph(graph);
@@ -436,8 +448,39 @@ impl Replay {
         }
     }
 
-    /// Writes what ends a trace: the spans of other threads and futures, the root, the terminal line.
-    pub(super) fn end(&mut self, at: u64, end: &End) {
+    fn gradient(&mut self, mut event: Box<GradientEvent>) {
+        self.gradients += 1;
+        event.event_id = format!("gradient-{}", self.gradients);
+        if event.state == GradientState::Zero {
+            if zeros::twice(&event.root, &event.key, self.origin) {
+                self.digest.stays_zero(&event.key);
+            }
+        } else {
+            zeros::forget(&event.root, &event.key);
+        }
+        self.digest.gradient(&gradient_of(&event));
+        self.line(&TraceEvent::Gradient(*event));
+    }
+
+    /// Writes the promised gradients. A promise that was not kept makes the capture fail.
+    fn keep_promise(&mut self, end: End) -> End {
+        let Some(promise) = self.promise.take() else {
+            return end;
+        };
+        let complete = matches!(end, End::Complete);
+        let (events, broken) = promise.settle();
+        for event in events {
+            self.gradient(event);
+        }
+        match broken {
+            Some(reason) if complete => End::Failed(reason),
+            _ => end,
+        }
+    }
+
+    /// Writes what ends a trace: the spans of other threads and futures, the root, the terminal line. `true`: it failed.
+    pub(super) fn end(&mut self, at: u64, end: End) -> bool {
+        let end = self.keep_promise(end);
         while let Some((id, span)) = self.open_detached.pop_first() {
             let cell = &span.cell;
             let parent = cell
@@ -462,8 +505,9 @@ impl Replay {
         .write(&mut self.lines);
         let (outcome, reason) = match end {
             End::Complete => (RunOutcome::Complete, None),
-            End::Failed(reason) => (RunOutcome::Failed, Some(reason.clone())),
+            End::Failed(reason) => (RunOutcome::Failed, Some(reason)),
         };
+        let failed = reason.is_some();
         let mut terminal = TerminalEvent {
             outcome,
             timestamp_ns: now,
@@ -484,12 +528,17 @@ impl Replay {
             self.digest.failed(reason.clone());
         }
         self.line(&TraceEvent::Terminal(terminal));
+        failed
     }
 }
 
 impl Replay {
     /// Tells of the places that cut the graph.
     fn cut_graphs(&mut self) {
+        let (nodes, bytes) = self.built;
+        if nodes > 0 && !self.cuts.descends() {
+            self.digest.unused_graph(nodes, bytes);
+        }
         for mut cut in self.cuts.judge(names::known()) {
             let sentence = cut.sentence();
             crate::say::once(&sentence);

@@ -120,6 +120,9 @@ pub struct RecordSite {
     pub(crate) file: &'static str,
     pub(crate) line: u32,
     pub(crate) allow_nonfinite: bool,
+    /// Of gradients: prefixes of the names that are recorded, and of those that get none on purpose.
+    pub(crate) only: &'static str,
+    pub(crate) frozen: &'static str,
 }
 
 impl RecordSite {
@@ -130,7 +133,17 @@ impl RecordSite {
             file,
             line,
             allow_nonfinite: false,
+            only: "",
+            frozen: "",
         }
+    }
+
+    /// `only = "…"` and `frozen = "…"`
+    #[must_use]
+    pub const fn gradients(mut self, only: &'static str, frozen: &'static str) -> Self {
+        self.only = only;
+        self.frozen = frozen;
+        self
     }
 
     /// `allow_nonfinite`

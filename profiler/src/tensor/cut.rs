@@ -64,7 +64,16 @@ pub(crate) fn crossed(
     lent: Visit<'_>,
     outputs: Visit<'_>,
 ) {
-    let Some(session) = training() else {
+    let Some(recorder) = recorder() else {
+        return;
+    };
+    if !at.wants(Plane::Gradients) {
+        return;
+    }
+    if recorder.depth() == TOP {
+        at.record(|emit| built(outputs, emit));
+    }
+    let Some(session) = recorder.session() else {
         return;
     };
     let Some(watch) = &session.watch else {
@@ -72,7 +81,7 @@ pub(crate) fn crossed(
     };
     let mut ends = false;
     outputs(&mut |tensor| ends |= is_end(tensor));
-    if !ends || !at.wants(Plane::Gradients) {
+    if !ends {
         return;
     }
     at.record(|emit| {
@@ -83,6 +92,24 @@ pub(crate) fn crossed(
             emit(Evidence::Crossing { crossing, site });
         }
     });
+}
+
+/// The depth of a call right under the measured one.
+const TOP: u64 = 2;
+
+/// Tells how large a graph came out.
+fn built(outputs: Visit<'_>, emit: &mut dyn FnMut(Evidence)) {
+    let (mut nodes, mut bytes) = (0, 0);
+    outputs(&mut |tensor| {
+        if tensor.track_op() && !tensor.is_variable() {
+            let size = super::graph::size(&tensor.sorted_nodes());
+            nodes = nodes.max(size.nodes);
+            bytes = bytes.max(size.bytes);
+        }
+    });
+    if nodes > 0 {
+        emit(Evidence::Built { nodes, bytes });
+    }
 }
 
 /// A float tensor that no gradient flows back from.

@@ -4,14 +4,26 @@ pub(crate) mod cut;
 mod gradients;
 pub(crate) mod graph;
 mod mask;
+#[cfg(feature = "nn")]
+mod moves;
+mod plan;
+mod variables;
 pub mod stats;
 
 use candle_core::{Tensor, Var};
 
 pub use cut::{Detached, detached};
-pub use gradients::name_vars;
-pub(crate) use gradients::{evidence as gradient_evidence, state_of as gradient_state};
-pub(crate) use graph::Watch;
+pub(crate) use gradients::{
+    Request, evidence as gradient_evidence, named as named_gradients, norm_after,
+    of_loss as backward_evidence, state_of as gradient_state,
+};
+pub use gradients::Gradient;
+#[cfg(feature = "nn")]
+pub(crate) use moves::Moves;
+pub(crate) use graph::{Watch, differentiated, mark_first, reached, serial, stored};
+pub(crate) use plan::Plan;
+pub(crate) use variables::Entry;
+pub use variables::{Variable, Variables, name_vars};
 
 use crate::instrument::candle::{device_label, dtype_label, tensor_id};
 use crate::observe::{Observe, ObserveScalar, Observer, ScalarObserver};

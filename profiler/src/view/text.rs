@@ -153,6 +153,22 @@ pub(crate) fn count(number: u64) -> String {
     parted
 }
 
+/// Bytes with three digits and a unit: `12.3 MB`.
+pub(crate) fn bytes(number: u64) -> String {
+    const UNITS: [(&str, f64); 4] = [("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
+    if number < 1_000 {
+        return format!("{number} B");
+    }
+    let number = number as f64;
+    for (unit, size) in UNITS {
+        let value = number / size;
+        if value < 999.5 {
+            return format!("{} {unit}", three_digits(value));
+        }
+    }
+    format!("{:.0} TB", number / 1e12)
+}
+
 /// A measured number with so many digits (1 to 17), in plain notation where that is short.
 pub(crate) fn number(value: f64, digits: usize) -> String {
     if value == 0.0 {
@@ -246,6 +262,22 @@ fn escaped_word(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_have_three_digits_and_a_unit() {
+        for (number, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.00 kB"),
+            (12_345, "12.3 kB"),
+            (999_499, "999 kB"),
+            (999_500, "1.00 MB"),
+            (123_456_789_012, "123 GB"),
+            (u64::MAX, "18446744 TB"),
+        ] {
+            assert_eq!(bytes(number), text);
+        }
+    }
 
     #[test]
     fn what_a_terminal_would_obey_is_escaped() {
