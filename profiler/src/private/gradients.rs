@@ -46,7 +46,9 @@ pub fn descends(losses: &[Option<&dyn Observe>], stores: &[Option<&dyn HoldsGrad
 }
 
 #[cfg(feature = "candle")]
-pub use watched::{Noted, gradients_after, gradients_given, noted, noted_of_loss, record_gradients};
+pub use watched::{
+    Noted, gradients_after, gradients_given, noted, noted_of_loss, record_gradients,
+};
 
 #[cfg(feature = "candle")]
 mod watched {

@@ -13,6 +13,9 @@ use crate::trace::TensorEvent;
 /// So many calls are remembered of one region.
 const MOST: usize = 16_384;
 
+/// A tensor that was made so soon after another was made from it.
+const NEAR: u64 = 8;
+
 /// Where a call was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
@@ -116,9 +119,12 @@ impl Cuts {
     }
 
     /// The places that cut the graph, in the order of their first calls. `named`: whether the program has a name for
-    /// a variable; `None`: it has names for none.
-    pub(crate) fn judge(&self, named: Option<&dyn Fn(u64) -> bool>) -> Vec<Cut> {
+    /// a variable.
+    pub(crate) fn judge(&self, named: &dyn Fn(u64) -> bool) -> Vec<Cut> {
         let reached = self.reached();
+        // Names say what is trained where those that are trained here have some.
+        let in_use = reached.iter().flatten().any(|var| named(*var));
+        let named = in_use.then_some(named);
         let mut fates: Vec<Fate> = Vec::with_capacity(self.calls.len());
         let mut cuts: Vec<Cut> = Vec::new();
         for (at, call) in self.calls.iter().enumerate() {
@@ -269,7 +275,7 @@ impl Call {
             let kept = vars.len() > self.lost(evidence.reached).count();
             return used && lost && kept && output.elements > 1;
         }
-        if evidence.foreign {
+        if evidence.foreign && !layer {
             return false;
         }
         if evidence.later.is_empty() {
@@ -281,10 +287,13 @@ impl Call {
             .later
             .iter()
             .any(|pass| pass.reached.as_ref().is_some_and(Vec::is_empty));
-        // Reshaped or scaled on its way into the graph.
-        let resembled =
-            uses(&|(serial, elements)| *serial > output.serial && *elements == output.elements);
-        layer || used || dead || lost || resembled && output.rank > 2
+        // Reshaped or scaled on its way into the graph. Of two dimensions it may be one of many tables of its size.
+        let most = if output.rank > 2 { u64::MAX } else { NEAR };
+        let resembled = uses(&|(serial, elements)| {
+            let distance = serial.checked_sub(output.serial).unwrap_or_default();
+            *elements == output.elements && (1..=most).contains(&distance)
+        });
+        layer || used || dead || lost || resembled
     }
 }
 

@@ -62,10 +62,3 @@ pub(crate) fn with_company(here: &dyn Fn(u64) -> bool) -> Vec<(u64, String)> {
     found.sort_by(|(_, a), (_, b)| a.cmp(b));
     found
 }
-
-/// Tells whether a variable has a name; `None` where none has.
-pub(super) fn known() -> Option<&'static dyn Fn(u64) -> bool> {
-    let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    let some = names.as_ref().is_some_and(|names| names.groups > 0);
-    some.then_some(&|serial| of(serial).is_some())
-}

@@ -539,7 +539,7 @@ impl Replay {
         if nodes > 0 && !self.cuts.descends() {
             self.digest.unused_graph(nodes, bytes);
         }
-        for mut cut in self.cuts.judge(names::known()) {
+        for mut cut in self.cuts.judge(&|var| names::of(var).is_some()) {
             let sentence = cut.sentence();
             crate::say::once(&sentence);
             self.digest.cut(row_of_cut(&cut, sentence));
