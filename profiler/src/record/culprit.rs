@@ -68,6 +68,9 @@ impl Hints {
 
     /// What the name of a type or of an operation hints at.
     pub(crate) fn of_name(name: &str) -> Self {
+        // `candle_nn::layer_norm::RmsNorm` is no LayerNorm.
+        let head = name.split('<').next().unwrap_or(name);
+        let name = head.rsplit("::").next().unwrap_or(head);
         let name = name.to_ascii_lowercase();
         let tables: [(&[&str], Self); 8] = [
             (&["softmax_last_dim"], Self::SOFTMAX),

@@ -11,6 +11,7 @@ mod guard;
 mod handle;
 mod lane;
 mod names;
+mod open_list;
 mod output;
 mod parked;
 mod promise;
@@ -34,7 +35,7 @@ pub(crate) use guard::{Place, observe};
 pub use handle::{Entered, Handle, current};
 #[cfg(feature = "candle")]
 pub(crate) use names::{give as give_names, of as name_of, with_company as names_with_company};
-pub(crate) use output::{Closing, Ending, Output};
+pub(crate) use output::{Closing, Ending, Output, Place as OutputPlace};
 pub(crate) use recorder::{Recorder, current as recorder};
 pub(crate) use replay::Limits;
 pub(crate) use session::{End, Finished, Session};

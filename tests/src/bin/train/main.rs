@@ -2,6 +2,7 @@
 //!
 //! `train MODE [NUMBER]`: each mode is a function of `modes`, and NUMBER is how many steps it takes (20).
 
+mod ends;
 mod model;
 mod modes;
 
@@ -40,6 +41,7 @@ fn main() -> anyhow::Result<()> {
         "burst" => modes::burst(number),
         "flood" => modes::flood(number),
         "wish-taken-back" => modes::wish_taken_back(number),
+        how if how.starts_with("end-") => ends::run(&how["end-".len()..]),
         _ => bail!("there is no mode {mode}"),
     }
 }
