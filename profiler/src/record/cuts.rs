@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use super::crossing::{Backward, Crossed, Crossing, Untracked};
-use super::culprit::Hints;
+use super::culprit::{Explanation, Hints};
 use crate::trace::TensorEvent;
 
 /// So many calls are remembered of one region.
@@ -49,7 +49,7 @@ struct Call {
 pub(crate) struct Cut {
     pub(crate) spot: Spot,
     pub(crate) what: Crossed,
-    pub(crate) hints: Hints,
+    hints: Hints,
     /// How many calls of the place did.
     pub(crate) calls: u64,
     /// The variables that lie behind it and that no backward pass reached.
@@ -115,7 +115,7 @@ impl Cuts {
             outputs.iter().any(|output| call.is_suspect(output))
         };
         let call = self.calls.iter().filter(behind).find(suspect)?;
-        Some(format!("cut in {}", call.spot.shown()))
+        Some(format!("cut in {}", call.spot.name))
     }
 
     /// The places that cut the graph, in the order of their first calls. `named`: whether the program has a name for
@@ -314,10 +314,10 @@ impl Cut {
             "{place} cuts the graph: its input depends on variables, its output is not tracked, so no gradient flows \
              back through it"
         );
-        let explanations = self.hints.explain();
+        let explanations = self.explanations();
         for explanation in &explanations {
             let (cause, twin) = (explanation.cause, explanation.twin);
-            text += &format!("; {cause} has no backward pass, write {twin}");
+            text += &format!("; {cause}: write {twin}");
         }
         if explanations.is_empty() {
             text += "; some operation in it has no backward pass (apply_op*_no_bwd, candle_nn's fast layers): \
@@ -327,11 +327,19 @@ impl Cut {
         text
     }
 
+    /// The operations that are likely the cause, by the function's text, or else by its name.
+    fn explanations(&self) -> Vec<Explanation> {
+        let by_text = self.hints.explain();
+        match by_text.is_empty() {
+            true => Hints::of_words(&self.spot.name).explain(),
+            false => by_text,
+        }
+    }
+
     /// What to write instead, in a few words.
     pub(crate) fn twin(&self) -> Option<String> {
         let twins: Vec<&str> = self
-            .hints
-            .explain()
+            .explanations()
             .iter()
             .map(|explanation| explanation.twin)
             .collect();
