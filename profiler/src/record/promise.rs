@@ -38,7 +38,7 @@ impl Promise {
 
     /// The events in the order of the list, and how the promise was broken, if it was. Events that break it are left
     /// out: a failed capture may hold fewer, but none that contradict the list.
-    pub(super) fn settle(mut self) -> (Vec<Box<GradientEvent>>, Option<String>) {
+    pub(super) fn settle(mut self) -> (Vec<GradientEvent>, Option<String>) {
         let mut faults = Vec::new();
         let mut events = Vec::new();
         let mut absent = Vec::new();
@@ -69,7 +69,7 @@ impl Promise {
                 if event.state == GradientState::Present {
                     *present.entry(&entry.family).or_default() += 1;
                 }
-                events.push(event);
+                events.push(*event);
             }
         }
         for rule in &self.contract.families {
@@ -81,7 +81,7 @@ impl Promise {
                     rule.family, rule.min_present
                 ));
                 // The list is judged by what it holds: one member less, and its family is not counted.
-                let of_family = |event: &Box<GradientEvent>| {
+                let of_family = |event: &GradientEvent| {
                     let extra = event.extra.as_deref();
                     extra.and_then(|extra| extra.family.as_deref()) == Some(&rule.family)
                 };
@@ -98,8 +98,12 @@ impl Promise {
             };
             faults.push(format!("none was seen of {}{more}", shown.join(", ")));
         }
-        let broken = (!faults.is_empty())
-            .then(|| format!("the promised gradients were not all as promised: {}", faults.join("; ")));
+        let broken = (!faults.is_empty()).then(|| {
+            format!(
+                "the promised gradients were not all as promised: {}",
+                faults.join("; ")
+            )
+        });
         (events, broken)
     }
 }

@@ -504,7 +504,7 @@ impl Replay {
         let complete = matches!(end, End::Complete);
         let (events, broken) = promise.settle();
         for event in events {
-            self.gradient(event);
+            self.gradient(Box::new(event));
         }
         match broken {
             Some(reason) if complete => End::Failed(reason),
