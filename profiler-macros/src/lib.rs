@@ -7,6 +7,7 @@
 mod absorbed;
 mod args;
 mod boxed;
+mod derive;
 mod expand;
 mod forms;
 mod function;
@@ -71,4 +72,19 @@ pub fn record_stats(args: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn record_scalar(args: TokenStream, item: TokenStream) -> TokenStream {
     attribute(Kind::RecordScalar, args, item)
+}
+
+/// Makes a type's tensors recordable by `record_stats`: each field under `label/field`, in a tuple under `label/0`.
+///
+/// On an enum, the fields of the variant that is there. `#[observe(skip)]` leaves a field out; `#[observe(crate = path)]`
+/// on the type names the run time where it is renamed or re-exported.
+#[proc_macro_derive(Observe, attributes(observe))]
+pub fn derive_observe(item: TokenStream) -> TokenStream {
+    derive::derive(derive::Derived::Observe, item.into()).into()
+}
+
+/// Makes a type's numbers recordable by `record_scalar`; as [`macro@Observe`] otherwise.
+#[proc_macro_derive(ObserveScalar, attributes(observe))]
+pub fn derive_observe_scalar(item: TokenStream) -> TokenStream {
+    derive::derive(derive::Derived::ObserveScalar, item.into()).into()
 }

@@ -224,7 +224,10 @@ impl Context {
         let allow = attribute
             .allow_nonfinite
             .then(|| quote_spanned!(site=> .allow_nonfinite()));
-        let constant = quote_spanned!(site=> const { &#private::RecordSite::new(#name, ::core::file!(), #line)#allow });
+        let function = &self.default_name;
+        let constant = quote_spanned! {site=>
+            const { &#private::RecordSite::new(#name, ::core::file!(), #line).within(#function)#allow }
+        };
         let (early, text) = match &attribute.label {
             Some(Label::Dynamic(template)) => {
                 let variable = Ident::new(&format!("text{number}"), site);

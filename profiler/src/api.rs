@@ -50,7 +50,7 @@ fn open(name: impl Into<Box<str>>, step: Option<ExecutionStep>) -> Span {
 }
 
 /// A blank name says nothing: the place stands in.
-fn named(name: Box<str>, location: &Location<'_>) -> Box<str> {
+pub(crate) fn named(name: Box<str>, location: &Location<'_>) -> Box<str> {
     if !name.trim().is_empty() {
         return name;
     }
@@ -115,7 +115,16 @@ pub fn measure_with<T, E: std::fmt::Display>(
 #[inline]
 #[track_caller]
 pub fn record_stats<T: Observe + ?Sized>(label: &str, value: &T) {
-    if cfg!(feature = "off") || recorder().is_none() {
+    if cfg!(feature = "off") {
+        return;
+    }
+    if recorder().is_none() {
+        if crate::nonfinite::watching() {
+            let site = site(Location::caller());
+            crate::observe::watch(&site, Some(label.to_owned()), &|observer| {
+                value.observe(observer)
+            });
+        }
         return;
     }
     let site = site(Location::caller());
@@ -128,7 +137,16 @@ pub fn record_stats<T: Observe + ?Sized>(label: &str, value: &T) {
 #[inline]
 #[track_caller]
 pub fn record_scalar<T: ObserveScalar + ?Sized>(label: &str, value: &T) {
-    if cfg!(feature = "off") || recorder().is_none() {
+    if cfg!(feature = "off") {
+        return;
+    }
+    if recorder().is_none() {
+        if crate::nonfinite::watching() {
+            let site = site(Location::caller());
+            crate::observe::watch_scalar(&site, Some(label.to_owned()), &|observer| {
+                value.observe_scalar(observer)
+            });
+        }
         return;
     }
     let site = site(Location::caller());
@@ -180,6 +198,10 @@ pub fn backward_step<O: candle_nn::Optimizer>(
     loss: &candle_core::Tensor,
 ) -> candle_core::Result<()> {
     let grads = backward(loss)?;
+    if !cfg!(feature = "off") && crate::nonfinite::watching() {
+        let at = site(Location::caller());
+        crate::observe::watch_gradients(&AFTER, &at, loss, &grads);
+    }
     let _span = step_span("optimizer", ExecutionStep::Optimizer);
     optimizer.step(&grads)
 }

@@ -37,6 +37,7 @@ pub mod capability;
 mod capture;
 mod device;
 pub mod instrument;
+mod nonfinite;
 mod observe;
 pub mod phase;
 #[doc(hidden)]
@@ -55,7 +56,7 @@ pub use api::backward;
 pub use api::backward_step;
 pub use api::{measure, measure_with, record_scalar, record_stats, span, step_span};
 pub use candle_profiler_macros::{
-    measured, profile_span, profile_step, record_scalar, record_stats,
+    Observe, ObserveScalar, measured, profile_span, profile_step, record_scalar, record_stats,
 };
 pub use capability::{
     CaptureContract, CoverageLevel, ExpectedGradient, GRADIENT_MANIFEST_SCHEMA, GradientContract,
@@ -75,7 +76,7 @@ pub use observe::{Observe, ObserveScalar, Observer, ScalarObserver};
 pub use phase::{ExecutionPhase, ExecutionStep};
 pub use record::{Entered, Handle, Span, current};
 #[cfg(feature = "candle")]
-pub use tensor::name_vars;
+pub use tensor::{ByMode, ObserveExt, Plain, Profiled, Wrapped, name_vars, profiled};
 pub use trace::{
     ComparisonIdentity, SCHEMA as TRACE_SCHEMA, TimingMode, TraceDocument, TraceEvent, parse_trace,
     write_jsonl,

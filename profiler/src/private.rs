@@ -16,6 +16,7 @@ pub mod outcome;
 pub use outcome::Outcome;
 
 use crate::capture;
+use crate::nonfinite::watching;
 use crate::record::{SpanSource, recorder};
 
 /// Opens a span with the call site's own name.
@@ -100,7 +101,7 @@ pub fn hint<T>() -> T {
 /// A label's text, built only while a capture is open, from the arguments as they were passed.
 #[inline(always)]
 pub fn text(_site: &'static RecordSite, text: impl FnOnce() -> String) -> Option<String> {
-    recorder().map(|_| text())
+    (recorder().is_some() || watching()).then(text)
 }
 
 /// The same with `{#}`, the ordinal of this call under the innermost span.
@@ -109,7 +110,11 @@ pub fn numbered_text(
     site: &'static RecordSite,
     text: impl FnOnce(u64) -> String,
 ) -> Option<String> {
-    recorder().map(|recorder| text(recorder.ordinal(std::ptr::from_ref(site).addr())))
+    match recorder() {
+        Some(recorder) => Some(text(recorder.ordinal(std::ptr::from_ref(site).addr()))),
+        None if watching() => capture::watched_ordinal(site).map(text),
+        None => None,
+    }
 }
 
 /// The same for a record inside a call: `{#}` is the number in that call's own name, if it has one there.
@@ -118,10 +123,15 @@ pub fn inner_numbered_text(
     site: &'static RecordSite,
     text: impl FnOnce(u64) -> String,
 ) -> Option<String> {
-    recorder().map(|recorder| {
-        let own = recorder.own_ordinal();
-        text(own.unwrap_or_else(|| recorder.ordinal(std::ptr::from_ref(site).addr())))
-    })
+    match recorder() {
+        Some(recorder) => {
+            let own = recorder.own_ordinal();
+            let site = std::ptr::from_ref(site).addr();
+            Some(text(own.unwrap_or_else(|| recorder.ordinal(site))))
+        }
+        None if watching() => capture::watched_ordinal(site).map(text),
+        None => None,
+    }
 }
 
 /// `format!`, reachable by one absolute path.
@@ -143,6 +153,8 @@ pub fn record_stats<T: Observe + ?Sized>(
 ) {
     if at.is_recording() {
         crate::observe::statistics(at, site, text, &|observer| value.observe(observer));
+    } else if watching() {
+        crate::observe::watch(site, text, &|observer| value.observe(observer));
     }
 }
 
@@ -156,6 +168,8 @@ pub fn record_scalar<T: ObserveScalar + ?Sized>(
 ) {
     if at.is_recording() {
         crate::observe::scalars(at, site, text, &|observer| value.observe_scalar(observer));
+    } else if watching() {
+        crate::observe::watch_scalar(site, text, &|observer| value.observe_scalar(observer));
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::files::Reservation;
 use super::pick::DefaultPick;
 use super::schedule::Kind;
-use crate::record::MeasureSite;
+use crate::record::{MeasureSite, RecordSite};
 
 /// The calls of one measured name, counted from 1 whatever the type arguments.
 pub(crate) struct Counter {
@@ -24,11 +24,19 @@ pub(crate) struct Counter {
     last_end: AtomicU64,
     /// A capture that held nothing, until the name yields a better one.
     kept: Mutex<Option<Reservation>>,
+    /// The last call held a value that is not finite.
+    alarming: AtomicBool,
 }
 
 /// One call of a measured name.
 pub(crate) struct Call {
     pub(crate) counter: Arc<Counter>,
+    /// The program's own number, else the count.
+    pub(crate) step: i128,
+    /// A value in it is not finite.
+    alarmed: AtomicBool,
+    /// How often sites with `{#}` were reached in it, where it is watched and not captured.
+    reached: Mutex<HashMap<usize, u64>>,
     /// The program said that this call is no step.
     withdrawn: AtomicBool,
     /// A wish of `capture_next` was used up by it.
@@ -146,6 +154,7 @@ impl Counters {
             forced: AtomicU64::new(0),
             last_end: AtomicU64::new(0),
             kept: Mutex::new(None),
+            alarming: AtomicBool::new(false),
         };
         self.wished.retain(|(wished, calls)| {
             let is = counter.is(wished);
@@ -208,9 +217,12 @@ impl Counter {
 }
 
 impl Call {
-    pub(crate) fn new(counter: Arc<Counter>) -> Arc<Self> {
+    pub(crate) fn new(counter: Arc<Counter>, step: i128) -> Arc<Self> {
         Arc::new(Self {
             counter,
+            step,
+            alarmed: AtomicBool::new(false),
+            reached: Mutex::default(),
             withdrawn: AtomicBool::new(false),
             wished: AtomicBool::new(false),
         })
@@ -230,8 +242,16 @@ impl Call {
         self.withdrawn.load(Ordering::Relaxed)
     }
 
+    /// A value in the call is not finite; whether that is news: neither known of this call nor of the one before.
+    pub(crate) fn alarm(&self) -> bool {
+        let known = self.alarmed.swap(true, Ordering::Relaxed);
+        !known && !self.counter.alarming.load(Ordering::Relaxed)
+    }
+
     /// The call is over.
     pub(crate) fn over(&self) {
+        let alarmed = self.alarmed.load(Ordering::Relaxed);
+        self.counter.alarming.store(alarmed, Ordering::Relaxed);
         self.counter.last_end.store(now_ns(), Ordering::Relaxed);
     }
 }
@@ -256,6 +276,23 @@ impl Drop for Active {
             }
         });
     }
+}
+
+/// The measured call that this thread is in.
+pub(crate) fn current_call() -> Option<Arc<Call>> {
+    let first = ACTIVE.try_with(|active| active.borrow().first().cloned());
+    first.ok().flatten()
+}
+
+/// How often a site has been reached in the measured call that this thread is in, which is not captured: no span is
+/// there to count under.
+pub(crate) fn watched_ordinal(site: &RecordSite) -> Option<u64> {
+    let call = current_call()?;
+    let mut reached = call.reached.lock().unwrap_or_else(PoisonError::into_inner);
+    let next = reached.entry(std::ptr::from_ref(site).addr()).or_default();
+    let ordinal = *next;
+    *next += 1;
+    Some(ordinal)
 }
 
 /// Whether this thread is in a measured call.

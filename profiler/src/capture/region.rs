@@ -321,7 +321,7 @@ impl Entry {
         let since_previous_ns = counter.since_previous();
         let number = counter.count(step);
         Self {
-            call: Call::new(counter),
+            call: Call::new(counter, step.unwrap_or(i128::from(number))),
             number,
             step,
             since_previous_ns,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::detached::SpanCell;
 use super::site::SpanSource;
+use crate::nonfinite::Good;
 use crate::trace::{GradientEvent, TensorEvent, TensorStatsEvent};
 
 /// A rare record of a thread's stream.
@@ -75,6 +76,8 @@ pub(crate) enum Evidence {
         event: Box<TensorStatsEvent>,
         /// Whether values that are not finite are a problem; `None`: NaN and +inf are.
         alarm: Option<bool>,
+        /// What the label's tensor held when it was all right, where it is not now.
+        before: Option<Good>,
     },
     Scalar {
         event: Box<TensorStatsEvent>,

@@ -244,17 +244,19 @@ impl Reading {
                 cost,
             } => {
                 match owner {
-                    Owner::Innermost => match self.stack.last() {
-                        Some(frame) => replay.evidence(frame.id, frame.name.clone(), evidence),
-                        None => replay.evidence(ROOT, SpanName::Root, evidence),
-                    },
+                    Owner::Innermost => {
+                        let id = self.stack.last().map_or(ROOT, |frame| frame.id);
+                        replay.evidence(id, &|| self.path(None), evidence);
+                    }
                     Owner::LastEnded => {
                         let (id, name) = self.last_ended_mut().clone();
-                        replay.evidence(id, name, evidence);
+                        let own = self.stack.last().is_none_or(|frame| frame.id != id);
+                        replay.evidence(id, &|| self.path(own.then_some(&name)), evidence);
                     }
                     Owner::Cell(cell) => {
                         let id = cell.id().unwrap_or(ROOT);
-                        replay.evidence(id, SpanName::of_cell(&cell), evidence);
+                        let name = SpanName::of_cell(&cell);
+                        replay.evidence(id, &|| name.text().into_owned(), evidence);
                     }
                 }
                 let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(cost));
@@ -273,6 +275,13 @@ impl Reading {
     fn panic_passed(&self) -> bool {
         let opened = self.stack.last().map_or(0, |frame| frame.ordinal);
         self.panic_at.is_none_or(|at| opened <= at)
+    }
+
+    /// The names of the open spans from the outermost in, then of the one that has ended.
+    fn path(&self, ended: Option<&SpanName>) -> String {
+        let open = self.stack.iter().map(|frame| &frame.name);
+        let names: Vec<_> = open.chain(ended).map(SpanName::text).collect();
+        names.join(" > ")
     }
 
     fn innermost_name(&self) -> SpanName {

@@ -1,6 +1,7 @@
 //! The lines of a capture as they come to be: spans get their numbers, and what happened at one place is added up for
 //! the summary. [`super::reading`] tells what happened.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -13,8 +14,7 @@ use super::stream::clock;
 use crate::phase::ExecutionStep;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{
-    GradientEvent, GradientState, RunOutcome, SpanKind, TensorStatsEvent, TerminalEvent,
-    TraceEvent, TraceRunMeta,
+    GradientEvent, GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
 };
 use crate::view::summary::{
     self, ClosedSpan, Digest, Gradient, HowClosed, SiteId, SpanSite, Statistics, StepTag,
@@ -87,6 +87,15 @@ impl SpanName {
             SpanSource::Named(_, name) | SpanSource::Free { name, .. } => {
                 Self::Own(Arc::from(&**name))
             }
+            SpanSource::Module { name, .. } => Self::Own(Arc::clone(name)),
+        }
+    }
+
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Root => Cow::Borrowed(""),
+            Self::Site(site) => site.name.resolve(),
+            Self::Own(name) => Cow::Borrowed(name),
         }
     }
 
@@ -151,6 +160,7 @@ impl Replay {
         let own_text = match source {
             SpanSource::Site(_) => 0,
             SpanSource::Named(_, name) | SpanSource::Free { name, .. } => 6 * name.len(),
+            SpanSource::Module { name, .. } => 6 * name.len(),
         };
         let fits = self.budget.fits(self.lines.len(), LINE + own_text);
         if !fits {
@@ -204,7 +214,9 @@ impl Replay {
         let (key, fixed) = match source {
             SpanSource::Site(site) => (std::ptr::from_ref::<CallSite>(site).addr(), true),
             SpanSource::Named(site, _) => (std::ptr::from_ref::<CallSite>(site).addr(), false),
-            SpanSource::Free { location, .. } => (std::ptr::from_ref(*location).addr(), false),
+            SpanSource::Free { location, .. } | SpanSource::Module { location, .. } => {
+                (std::ptr::from_ref(*location).addr(), false)
+            }
         };
         let (kind, step) = (source.kind(), source.step());
         let site = self.sites.entry(key).or_insert_with(|| {
@@ -349,22 +361,23 @@ impl Replay {
         self.digest.closed(row, closed);
     }
 
-    pub(super) fn evidence(&mut self, id: u64, span: SpanName, evidence: Evidence) {
+    /// `path` names the span and those around it.
+    pub(super) fn evidence(&mut self, id: u64, path: &dyn Fn() -> String, evidence: Evidence) {
         self.inner += 1;
         if !self.budget.fits(self.lines.len(), evidence.most_bytes()) {
             return self.budget.drop(evidence.label());
         }
         let span_id = format!("s{id}");
         match evidence {
-            Evidence::Statistics { mut event, alarm } => {
+            Evidence::Statistics {
+                mut event,
+                alarm,
+                before,
+            } => {
                 event.span_id = span_id;
-                let span = match &span {
-                    SpanName::Root => "",
-                    SpanName::Site(site) => &site.name.resolve(),
-                    SpanName::Own(name) => name,
-                };
-                self.digest
-                    .statistics(&event.label, span, &statistics_of(&event, alarm));
+                let mut statistics = Statistics::of(&event, alarm);
+                statistics.before = before;
+                self.digest.statistics(&event.label, &path(), &statistics);
                 self.line(&TraceEvent::TensorStats(*event));
             }
             Evidence::Scalar { mut event, value } => {
@@ -467,27 +480,5 @@ fn gradient_of(event: &GradientEvent) -> Gradient<'_> {
             .extra
             .as_deref()
             .and_then(|extra| extra.reason.as_deref()),
-    }
-}
-
-/// A record's figures as the summary takes them.
-fn statistics_of(event: &TensorStatsEvent, alarm: Option<bool>) -> Statistics<'_> {
-    let extra = event.extra.as_deref();
-    Statistics {
-        shape: &event.shape,
-        dtype: &event.dtype,
-        elements: event.elements,
-        non_finite: event.non_finite,
-        rms: event.rms,
-        abs_max: event.abs_max,
-        mean: event.mean,
-        min: extra.and_then(|extra| extra.min),
-        max: extra.and_then(|extra| extra.max),
-        zeros: extra.and_then(|extra| extra.zeros),
-        nan: extra.and_then(|extra| extra.nan),
-        pos_inf: extra.and_then(|extra| extra.pos_inf),
-        neg_inf: extra.and_then(|extra| extra.neg_inf),
-        first_non_finite: extra.and_then(|extra| extra.first_non_finite.as_deref()),
-        alarm,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::panic::Location;
+use std::sync::Arc;
 
 use crate::phase::ExecutionStep;
 use crate::trace::SpanKind;
@@ -110,6 +111,8 @@ pub struct RecordSite {
     pub(crate) file: &'static str,
     pub(crate) line: u32,
     pub(crate) allow_nonfinite: bool,
+    /// The function that it stands in.
+    pub(crate) function: Option<Name>,
 }
 
 impl RecordSite {
@@ -120,7 +123,15 @@ impl RecordSite {
             file,
             line,
             allow_nonfinite: false,
+            function: None,
         }
+    }
+
+    /// The function that it stands in.
+    #[must_use]
+    pub const fn within(mut self, function: Name) -> Self {
+        self.function = Some(function);
+        self
     }
 
     /// `allow_nonfinite`
@@ -141,6 +152,11 @@ pub(crate) enum SpanSource {
         location: &'static Location<'static>,
         step: Option<ExecutionStep>,
     },
+    /// A forward pass of a wrapped module.
+    Module {
+        name: Arc<str>,
+        location: &'static Location<'static>,
+    },
 }
 
 impl SpanSource {
@@ -148,6 +164,7 @@ impl SpanSource {
         match self {
             Self::Site(site) => site.name.resolve(),
             Self::Named(_, name) | Self::Free { name, .. } => Cow::Borrowed(name),
+            Self::Module { name, .. } => Cow::Borrowed(name),
         }
     }
 
@@ -155,6 +172,7 @@ impl SpanSource {
         match self {
             Self::Site(site) | Self::Named(site, _) => site.kind,
             Self::Free { .. } => SpanKind::Function,
+            Self::Module { .. } => SpanKind::Module,
         }
     }
 
@@ -162,13 +180,16 @@ impl SpanSource {
         match self {
             Self::Site(site) | Self::Named(site, _) => site.step,
             Self::Free { step, .. } => *step,
+            Self::Module { .. } => None,
         }
     }
 
     pub(crate) fn place(&self) -> (&'static str, u32) {
         match self {
             Self::Site(site) | Self::Named(site, _) => (site.file, site.line),
-            Self::Free { location, .. } => (location.file(), location.line()),
+            Self::Free { location, .. } | Self::Module { location, .. } => {
+                (location.file(), location.line())
+            }
         }
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn evidence(loss: &Tensor, grads: &GradStore, emit: &mut dyn FnMut(Ev
     }
 }
 
-fn name_of(var: &Tensor) -> Option<String> {
+pub(super) fn name_of(var: &Tensor) -> Option<String> {
     let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     names.as_ref()?.get(&var.id()).cloned()
 }

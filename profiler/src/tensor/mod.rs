@@ -1,14 +1,21 @@
 //! What candle's tensors tell about themselves.
 
+mod alarms;
 mod gradients;
 pub mod stats;
+mod wrap;
 
 use candle_core::{Tensor, Var};
 
+pub(crate) use alarms::watched;
+#[cfg(feature = "nn")]
+pub(crate) use alarms::watched_gradients;
 pub use gradients::name_vars;
 pub(crate) use gradients::{evidence as gradient_evidence, state_of as gradient_state};
+pub use wrap::{ByMode, ObserveExt, Plain, Profiled, Wrapped, profiled};
 
 use crate::instrument::candle::{device_label, dtype_label, tensor_id};
+use crate::nonfinite::Found;
 use crate::observe::{Observe, ObserveScalar, Observer, ScalarObserver};
 use crate::record::Evidence;
 use crate::trace::{
@@ -64,28 +71,37 @@ fn scalar(tensor: &Tensor) -> candle_core::Result<f64> {
     })
 }
 
-/// What is recorded of a labelled tensor: what it is, and the statistics of its elements.
+/// What is recorded of a labelled tensor: what it is, and the statistics of its elements. Gives what is not finite
+/// and should be.
 pub(crate) fn evidence(
     label: &str,
     tensor: &Tensor,
     allow_nonfinite: bool,
     emit: &mut dyn FnMut(Evidence),
-) {
+) -> Option<Found> {
+    let mut found = None;
     match stats::statistics(tensor) {
         Ok(statistics) => {
-            let alarm = if allow_nonfinite {
-                Some(false)
-            } else if crate::capture::alarms_at_negative_infinity() {
-                Some(statistics.non_finite > 0)
+            let (alarm, before) = if allow_nonfinite {
+                (false, None)
             } else {
-                None
+                found = alarms::judged(label, tensor, &statistics);
+                (
+                    found.is_some(),
+                    found.as_ref().and_then(|found| found.before),
+                )
             };
             let event = Box::new(statistics_event(label, tensor, statistics));
-            emit(Evidence::Statistics { event, alarm });
+            emit(Evidence::Statistics {
+                event,
+                alarm: Some(alarm),
+                before,
+            });
         }
         Err(error) => emit(Evidence::Note(format!("no statistics of {label}: {error}"))),
     }
     emit(Evidence::Tensor(Box::new(tensor_event(label, tensor))));
+    found
 }
 
 fn tensor_event(label: &str, tensor: &Tensor) -> TensorEvent {

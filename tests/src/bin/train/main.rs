@@ -2,6 +2,7 @@
 //!
 //! `train MODE [NUMBER]`: each mode is a function of `modes`, and NUMBER is how many steps it takes (20).
 
+mod exploding;
 mod model;
 mod modes;
 
@@ -40,6 +41,10 @@ fn main() -> anyhow::Result<()> {
         "burst" => modes::burst(number),
         "flood" => modes::flood(number),
         "wish-taken-back" => modes::wish_taken_back(number),
+        "explode" => exploding::explode(number),
+        "explode-caught" => exploding::caught(number),
+        "masks" => exploding::masks(number),
+        "skipped" => exploding::skipped(number),
         _ => bail!("there is no mode {mode}"),
     }
 }
