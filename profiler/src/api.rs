@@ -36,6 +36,7 @@ fn open(name: impl Into<Box<str>>, step: Option<ExecutionStep>) -> Span {
     match recorder() {
         None => Span::none(),
         Some(recorder) => {
+            let _own = crate::allocator::uncounted();
             let name = named(name.into(), location);
             Span::enter_as(
                 recorder,
@@ -77,6 +78,7 @@ pub fn measure(name: impl Into<Box<str>>) -> Measured {
     match capture::current_or_off() {
         Err(()) => Measured::off(),
         Ok(Some(recorder)) => {
+            let _own = crate::allocator::uncounted();
             Measured::inside_named(recorder, source(named(name.into(), location)))
         }
         Ok(None) => match capture::state() {
@@ -127,6 +129,7 @@ pub fn record_stats<T: Observe + ?Sized>(label: &str, value: &T) {
         }
         return;
     }
+    let _own = crate::allocator::uncounted();
     let site = site(Location::caller());
     crate::observe::statistics(&Ended::here(), &site, Some(label.to_owned()), &|observer| {
         value.observe(observer)
@@ -149,6 +152,7 @@ pub fn record_scalar<T: ObserveScalar + ?Sized>(label: &str, value: &T) {
         }
         return;
     }
+    let _own = crate::allocator::uncounted();
     let site = site(Location::caller());
     crate::observe::scalars(&Ended::here(), &site, Some(label.to_owned()), &|observer| {
         value.observe_scalar(observer)

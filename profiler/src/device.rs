@@ -19,6 +19,34 @@ pub trait DeviceName {
     fn describe(&self) -> (String, Option<DeviceHandle>);
 }
 
+/// Waits for the device, unless it is recording a graph, which waiting would spoil.
+#[cfg(feature = "candle")]
+pub(crate) fn synchronize(device: &candle_core::Device) {
+    if is_recording(device) {
+        return;
+    }
+    if let Err(error) = device.synchronize() {
+        crate::say::once(&format!("the device could not be waited for: {error}"));
+    }
+}
+
+/// Whether what is enqueued now goes into a graph instead of being run.
+#[cfg(feature = "cuda")]
+pub(crate) fn is_recording(device: &candle_core::Device) -> bool {
+    use candle_core::cuda_backend::cudarc::driver::sys::CUstreamCaptureStatus;
+    let candle_core::Device::Cuda(device) = device else {
+        return false;
+    };
+    device.cuda_stream().capture_status()
+        == Ok(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE)
+}
+
+/// Only CUDA has such graphs.
+#[cfg(all(feature = "candle", not(feature = "cuda")))]
+pub(crate) fn is_recording(_: &candle_core::Device) -> bool {
+    false
+}
+
 #[allow(private_interfaces, reason = "for this crate alone")]
 impl DeviceName for str {
     fn describe(&self) -> (String, Option<DeviceHandle>) {

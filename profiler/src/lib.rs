@@ -32,6 +32,7 @@
 //!
 //! A session can also be opened by hand: [`TraceSession`].
 
+mod allocator;
 mod api;
 pub mod capability;
 mod capture;
@@ -50,6 +51,7 @@ mod thread;
 pub mod trace;
 pub mod view;
 
+pub use allocator::TrackingAllocator;
 #[cfg(feature = "candle")]
 pub use api::backward;
 #[cfg(feature = "nn")]

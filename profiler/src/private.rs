@@ -30,8 +30,14 @@ pub fn enter(site: &'static CallSite) -> Span {
 pub fn enter_named(site: &'static CallSite, text: impl FnOnce() -> String) -> Span {
     match recorder() {
         None => Span::none(),
-        Some(recorder) => Span::enter_as(recorder, named(site, text())),
+        Some(recorder) => Span::enter_as(recorder, named(site, own(text))),
     }
+}
+
+/// Runs work whose memory is the profiler's own.
+fn own<R>(work: impl FnOnce() -> R) -> R {
+    let _own = crate::allocator::uncounted();
+    work()
 }
 
 /// The same with `{#}`, the ordinal of this call under its parent span.
@@ -41,7 +47,7 @@ pub fn enter_numbered(site: &'static CallSite, text: impl FnOnce(u64) -> String)
         None => Span::none(),
         Some(recorder) => {
             let ordinal = recorder.ordinal(std::ptr::from_ref(site).addr());
-            let span = Span::enter_as(recorder, named(site, text(ordinal)));
+            let span = Span::enter_as(recorder, named(site, own(|| text(ordinal))));
             recorder.set_own_ordinal(ordinal);
             span
         }
@@ -50,6 +56,7 @@ pub fn enter_numbered(site: &'static CallSite, text: impl FnOnce(u64) -> String)
 
 /// A span's source with a built name; a blank one leaves the default.
 fn named(site: &'static CallSite, text: String) -> SpanSource {
+    let _own = crate::allocator::uncounted();
     if text.trim().is_empty() {
         crate::say::once(&format!(
             "{}:{}: a span's name came out blank; the default name stands in",
@@ -71,6 +78,7 @@ pub fn measure(
         Err(()) => Measured::off(),
         Ok(None) => Measured::call(site, key, details),
         Ok(Some(recorder)) => {
+            let _own = crate::allocator::uncounted();
             let mut asked = Key::default();
             key(&mut asked);
             Measured::inside(recorder, site, asked)
@@ -101,7 +109,7 @@ pub fn hint<T>() -> T {
 /// A label's text, built only while a capture is open, from the arguments as they were passed.
 #[inline(always)]
 pub fn text(_site: &'static RecordSite, text: impl FnOnce() -> String) -> Option<String> {
-    (recorder().is_some() || watching()).then(text)
+    (recorder().is_some() || watching()).then(|| own(text))
 }
 
 /// The same with `{#}`, the ordinal of this call under the innermost span.
@@ -111,7 +119,7 @@ pub fn numbered_text(
     text: impl FnOnce(u64) -> String,
 ) -> Option<String> {
     match recorder() {
-        Some(recorder) => Some(text(recorder.ordinal(std::ptr::from_ref(site).addr()))),
+        Some(recorder) => Some(own(|| text(recorder.ordinal(std::ptr::from_ref(site).addr())))),
         None if watching() => capture::watched_ordinal(site).map(text),
         None => None,
     }
@@ -125,9 +133,9 @@ pub fn inner_numbered_text(
 ) -> Option<String> {
     match recorder() {
         Some(recorder) => {
-            let own = recorder.own_ordinal();
+            let number = recorder.own_ordinal();
             let site = std::ptr::from_ref(site).addr();
-            Some(text(own.unwrap_or_else(|| recorder.ordinal(site))))
+            Some(own(|| text(number.unwrap_or_else(|| recorder.ordinal(site)))))
         }
         None if watching() => capture::watched_ordinal(site).map(text),
         None => None,
@@ -187,7 +195,7 @@ pub fn async_enter(site: &'static CallSite) -> AsyncSpan {
 pub fn async_enter_named(site: &'static CallSite, text: impl FnOnce() -> String) -> AsyncSpan {
     match recorder() {
         None => AsyncSpan::none(),
-        Some(recorder) => AsyncSpan::begin(recorder, named(site, text())),
+        Some(recorder) => AsyncSpan::begin(recorder, named(site, own(text))),
     }
 }
 
@@ -201,7 +209,7 @@ pub fn async_enter_numbered(
         None => AsyncSpan::none(),
         Some(recorder) => {
             let ordinal = recorder.ordinal(std::ptr::from_ref(site).addr());
-            AsyncSpan::begin(recorder, named(site, text(ordinal))).numbered(ordinal)
+            AsyncSpan::begin(recorder, named(site, own(|| text(ordinal)))).numbered(ordinal)
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use super::files::Reservation;
 use super::pick::DefaultPick;
+use super::resident::Resident;
 use super::schedule::Kind;
 use crate::record::{MeasureSite, RecordSite};
 
@@ -24,6 +25,7 @@ pub(crate) struct Counter {
     last_end: AtomicU64,
     /// A capture that held nothing, until the name yields a better one.
     kept: Mutex<Option<Reservation>>,
+    resident: Mutex<Resident>,
     /// The last call held a value that is not finite.
     alarming: AtomicBool,
 }
@@ -33,6 +35,8 @@ pub(crate) struct Call {
     pub(crate) counter: Arc<Counter>,
     /// The program's own number, else the count.
     pub(crate) step: i128,
+    /// The process's memory has been read.
+    read: AtomicBool,
     /// A value in it is not finite.
     alarmed: AtomicBool,
     /// How often sites with `{#}` were reached in it, where it is watched and not captured.
@@ -154,6 +158,7 @@ impl Counters {
             forced: AtomicU64::new(0),
             last_end: AtomicU64::new(0),
             kept: Mutex::new(None),
+            resident: Mutex::default(),
             alarming: AtomicBool::new(false),
         };
         self.wished.retain(|(wished, calls)| {
@@ -196,6 +201,11 @@ impl Counter {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What the process has held at the calls' ends.
+    pub(crate) fn resident(&self) -> MutexGuard<'_, Resident> {
+        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts a call; gives its number.
     pub(crate) fn count(&self, step: Option<i128>) -> u64 {
         if step.is_some() {
@@ -221,6 +231,7 @@ impl Call {
         Arc::new(Self {
             counter,
             step,
+            read: AtomicBool::new(false),
             alarmed: AtomicBool::new(false),
             reached: Mutex::default(),
             withdrawn: AtomicBool::new(false),
@@ -248,8 +259,16 @@ impl Call {
         !known && !self.counter.alarming.load(Ordering::Relaxed)
     }
 
+    /// Reads what the process holds, once for each call.
+    pub(crate) fn read_resident(&self) {
+        if super::records(super::Plane::Memory) && !self.read.swap(true, Ordering::Relaxed) {
+            self.counter.resident().read(self.step);
+        }
+    }
+
     /// The call is over.
     pub(crate) fn over(&self) {
+        self.read_resident();
         let alarmed = self.alarmed.load(Ordering::Relaxed);
         self.counter.alarming.store(alarmed, Ordering::Relaxed);
         self.counter.last_end.store(now_ns(), Ordering::Relaxed);

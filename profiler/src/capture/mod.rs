@@ -15,6 +15,7 @@ mod open;
 mod panics;
 mod region;
 mod report;
+mod resident;
 mod state;
 
 pub(crate) use counter::{Active, Call, current_call, of_name as counter_of, watched_ordinal};

@@ -414,10 +414,8 @@ impl Capture {
     /// Waits for the device, where that was asked for and the device is not the CPU.
     pub(crate) fn synchronize(&self) {
         #[cfg(feature = "candle")]
-        if let Some(device) = &self.sync
-            && let Err(error) = device.synchronize()
-        {
-            crate::say::once(&format!("the device could not be waited for: {error}"));
+        if let Some(device) = &self.sync {
+            crate::device::synchronize(device);
         }
     }
 
@@ -459,6 +457,7 @@ impl Capture {
     }
 
     fn close(&self, end: End) {
+        self.call.read_resident();
         if self.session.end(end) && self.session.wait().is_none() {
             crate::say::say!(
                 "the writer of a trace made no progress for 5 s; the program goes on without it"

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::detached::SpanCell;
 use super::site::SpanSource;
+use crate::allocator::Taken;
 use crate::nonfinite::Good;
 use crate::trace::{GradientEvent, TensorEvent, TensorStatsEvent};
 
@@ -15,7 +16,11 @@ pub(crate) enum Cold {
         measured: Option<MeasuredStart>,
     },
     /// The innermost frame ends: while its thread unwinds, or because a span below it did (`cut`).
-    Close { cut: bool, panicked: bool },
+    Close {
+        cut: bool,
+        panicked: bool,
+        memory: Option<Taken>,
+    },
     /// The frame `below` levels under the innermost one has given out a handle.
     Given { below: u64, cell: Arc<SpanCell> },
     /// What follows happens inside `cell`'s span (`None`: the root), which this thread's stack does not hold.
@@ -54,6 +59,8 @@ pub(crate) struct DetachedEnd {
     pub(crate) cancelled: bool,
     /// Ticks inside polls, and their number, where the span is a future's.
     pub(crate) polled: Option<(u64, u64)>,
+    /// What its thread took in it, where that is known.
+    pub(crate) memory: Option<Taken>,
 }
 
 /// Whose evidence it is.

@@ -176,6 +176,7 @@ pub(crate) fn observe(
     owner: impl Fn() -> Owner,
     make: impl FnOnce(&mut dyn FnMut(Evidence)),
 ) {
+    let _own = crate::allocator::uncounted();
     let mut since = super::clock().raw();
     make(&mut |evidence| {
         let now = super::clock().raw();

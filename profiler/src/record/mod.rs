@@ -25,7 +25,7 @@ pub use handle::{Entered, Handle, current};
 pub(crate) use output::{Closing, Ending, Output};
 pub(crate) use recorder::{Recorder, current as recorder};
 pub(crate) use replay::Limits;
-pub(crate) use session::{End, Finished, Session};
+pub(crate) use session::{End, Finished, Manner, Session, Wait};
 pub(crate) use site::SpanSource;
 pub use site::{CallSite, MeasureSite, Name, RecordSite};
 pub(crate) use stream::{clock, prepare};

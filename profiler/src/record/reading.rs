@@ -10,6 +10,7 @@ use super::replay::{ROOT, Replay, SpanName};
 use super::session::Ticket;
 use super::site::SpanSource;
 use super::stream::Word;
+use crate::allocator::Taken;
 use crate::trace::span_lines::EndLine;
 use crate::view::summary::{ClosedSpan, HowClosed, SiteId};
 
@@ -171,7 +172,7 @@ impl Reading {
             Word::Close => {
                 // The thread does not unwind: an earlier panic is over.
                 self.panic_at = None;
-                self.close(replay, now, HowClosed::default());
+                self.close(replay, now, HowClosed::default(), None);
             }
             Word::Link { .. } => {}
             Word::Cold(cold) => return self.cold(replay, ticks, now, cold),
@@ -201,13 +202,21 @@ impl Reading {
         }
         match *cold {
             Cold::Open { source, measured } => self.open(replay, now, &source, measured),
-            Cold::Close { cut, panicked } => {
+            Cold::Close {
+                cut,
+                panicked,
+                memory,
+            } => {
+                if !panicked && !cut {
+                    // As for a plain close.
+                    self.panic_at = None;
+                }
                 let flags = HowClosed {
                     cut,
                     panicked: panicked && self.panic_passed(),
                     ..HowClosed::default()
                 };
-                self.close(replay, now, flags);
+                self.close(replay, now, flags, memory);
             }
             Cold::Given { below, cell } => {
                 let below = usize::try_from(below).unwrap_or(usize::MAX);
@@ -231,7 +240,7 @@ impl Reading {
                 if end.polled.is_none() {
                     // A level of this stack, whose records all came before.
                     end.panicked &= self.panic_passed();
-                    self.close(replay, now, HowClosed::default());
+                    self.close(replay, now, HowClosed::default(), None);
                 }
                 if replay.close_detached(&end, self.ticket.thread.as_ref()) {
                     *self.last_ended_mut() = (id, SpanName::of_cell(&end.cell));
@@ -390,7 +399,13 @@ impl Reading {
     }
 
     /// Ends the innermost level.
-    fn close(&mut self, replay: &mut Replay, now: u64, flags: HowClosed) {
+    fn close(
+        &mut self,
+        replay: &mut Replay,
+        now: u64,
+        flags: HowClosed,
+        memory: Option<Taken>,
+    ) {
         let Some(frame) = self.stack.pop() else {
             return;
         };
@@ -414,6 +429,7 @@ impl Reading {
             cancelled: flags.cancelled,
             panicked: flags.panicked,
             open_at_end: flags.open_at_end,
+            memory,
             ..EndLine::default()
         }
         .write(&mut replay.lines);
@@ -429,6 +445,7 @@ impl Reading {
             recursive,
             in_step: self.in_step(),
             how: flags,
+            memory,
         };
         replay.digest.closed(row, closed);
         *self.last_ended_mut() = (frame.id, frame.name);
@@ -450,7 +467,7 @@ impl Reading {
                 cut: true,
                 ..HowClosed::default()
             };
-            self.close(replay, now, flags);
+            self.close(replay, now, flags, None);
         }
     }
 
@@ -462,7 +479,7 @@ impl Reading {
                 open_at_end: true,
                 ..HowClosed::default()
             };
-            self.close(replay, now, flags);
+            self.close(replay, now, flags, None);
         }
     }
 }

@@ -11,6 +11,7 @@ use super::detached::SpanCell;
 use super::session::{End, Thread};
 use super::site::{CallSite, SpanSource};
 use super::stream::clock;
+use crate::allocator::Taken;
 use crate::phase::ExecutionStep;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{
@@ -283,7 +284,7 @@ impl Replay {
             open_at_end: false,
         };
         let polled = end.polled.map(|(busy, polls)| (self.span_of(busy), polls));
-        self.detached_lines(id, &span, parent, end.end, flags, polled, thread);
+        self.detached_lines(id, &span, parent, end.end, flags, polled, end.memory, thread);
         true
     }
 
@@ -327,6 +328,7 @@ impl Replay {
         end: u64,
         flags: HowClosed,
         polled: Option<(u64, u64)>,
+        memory: Option<Taken>,
         thread: Option<&Thread>,
     ) {
         let cell = &*span.cell;
@@ -347,6 +349,7 @@ impl Replay {
             cancelled: flags.cancelled,
             panicked: flags.panicked,
             open_at_end: flags.open_at_end,
+            memory,
         }
         .write(&mut self.lines);
         let closed = ClosedSpan {
@@ -356,6 +359,7 @@ impl Replay {
             child_overhead_ns: span.children_overhead_ns,
             measured: cell.measured.is_some(),
             how: flags,
+            memory,
             ..ClosedSpan::default()
         };
         self.digest.closed(row, closed);
@@ -412,7 +416,7 @@ impl Replay {
                 open_at_end: true,
                 ..HowClosed::default()
             };
-            self.detached_lines(id, &span, parent, at.max(cell.start), flags, None, None);
+            self.detached_lines(id, &span, parent, at.max(cell.start), flags, None, None, None);
         }
         let now = self.ns(at);
         EndLine {

@@ -9,6 +9,7 @@ use super::parked;
 use super::recorder::{self, Recorder};
 use super::stream::clock;
 use super::writer;
+use crate::allocator::Counting;
 use crate::thread::thread_key;
 
 /// How long the profiler waits for a writer that makes no progress.
@@ -29,6 +30,22 @@ pub(crate) struct Session {
     lanes: Mutex<Lanes>,
     result: Mutex<Option<Finished>>,
     done: Condvar,
+    synchronize: Option<Wait>,
+    /// Memory is counted until the end.
+    counting: Mutex<Option<Counting>>,
+    counts: bool,
+}
+
+/// Waits for the device.
+pub(crate) type Wait = Box<dyn Fn() + Send + Sync>;
+
+/// What a capture does at each begin and end of a span besides reading the clock.
+#[derive(Default)]
+pub(crate) struct Manner {
+    /// Waits for the device.
+    pub(crate) synchronize: Option<Wait>,
+    /// Reads what the thread has allocated.
+    pub(crate) memory: Option<Counting>,
 }
 
 /// The streams of a session.
@@ -79,7 +96,7 @@ pub(crate) enum End {
 
 impl Session {
     /// A capture that begins now on this thread.
-    pub(crate) fn new() -> Arc<Self> {
+    pub(crate) fn new(manner: Manner) -> Arc<Self> {
         Arc::new(Self {
             origin: clock().raw(),
             opener: thread_key(),
@@ -88,7 +105,27 @@ impl Session {
             lanes: Mutex::default(),
             result: Mutex::new(None),
             done: Condvar::new(),
+            synchronize: manner.synchronize,
+            counts: manner.memory.is_some(),
+            counting: Mutex::new(manner.memory),
         })
+    }
+
+    /// Whether each begin and end of a span takes the long way.
+    pub(super) fn asks(&self) -> bool {
+        self.counts || self.synchronize.is_some()
+    }
+
+    /// Whether spans tell what their thread has allocated.
+    pub(super) fn counts_memory(&self) -> bool {
+        self.counts
+    }
+
+    /// Waits for the device, where each span does.
+    pub(super) fn synchronize(&self) {
+        if let Some(wait) = &self.synchronize {
+            wait();
+        }
     }
 
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
@@ -111,6 +148,8 @@ impl Session {
             return false;
         }
         writer::finish(self, clock().raw(), end);
+        let counting = self.counting.lock().map(|mut counting| counting.take());
+        drop(counting);
         true
     }
 

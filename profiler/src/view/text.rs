@@ -140,6 +140,24 @@ fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// `12.3 MiB`
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    // The same number of bits below 53 either way: a table's figure, not a sum's.
+    let mut value = bytes as f64 / 1024.0;
+    let mut units = UNITS.iter();
+    let mut unit = units.next().unwrap_or(&"KiB");
+    while value >= 1000.0 {
+        let Some(next) = units.next() else { break };
+        value /= 1024.0;
+        unit = next;
+    }
+    format!("{} {unit}", three_digits(value))
+}
+
 /// A whole number with its thousands parted.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();

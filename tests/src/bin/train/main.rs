@@ -43,6 +43,7 @@ fn main() -> anyhow::Result<()> {
         "wish-taken-back" => modes::wish_taken_back(number),
         "explode" => exploding::explode(number),
         "explode-caught" => exploding::caught(number),
+        "leak" => modes::leak(number),
         "masks" => exploding::masks(number),
         "skipped" => exploding::skipped(number),
         _ => bail!("there is no mode {mode}"),
