@@ -1,6 +1,6 @@
 //! How much memory the process holds, from call to call.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
 
 use crate::view::text::bytes;
 
@@ -9,17 +9,19 @@ const LEAST: u64 = 8 << 20;
 /// Nor is less than this part of what was there.
 const PART: u64 = 20;
 
-/// What the first capture took for the profiler itself.
-static OWN: AtomicU64 = AtomicU64::new(0);
+/// What the first capture takes for the profiler itself.
+static OWN: OnceLock<u64> = OnceLock::new();
 
-/// Runs work that takes memory for the profiler.
-pub(super) fn own<R>(work: impl FnOnce() -> R) -> R {
-    let before = resident();
-    let value = work();
-    if let (Some(before), Some(after)) = (before, resident()) {
-        OWN.fetch_add(after.saturating_sub(before), Ordering::Relaxed);
-    }
-    value
+/// Runs, once, the work that takes memory for the profiler.
+pub(super) fn own(work: impl FnOnce()) {
+    OWN.get_or_init(|| {
+        let before = resident();
+        work();
+        let taken = resident()
+            .zip(before)
+            .map(|(after, before)| after.saturating_sub(before));
+        taken.unwrap_or(0)
+    });
 }
 
 /// The readings of one measured name.
@@ -34,7 +36,7 @@ impl Resident {
     /// A call ends.
     pub(super) fn read(&mut self, step: i128) {
         if let Some(bytes) = resident() {
-            self.take(step, bytes.saturating_sub(OWN.load(Ordering::Relaxed)));
+            self.take(step, bytes.saturating_sub(OWN.get().copied().unwrap_or(0)));
         }
     }
 
@@ -61,7 +63,6 @@ impl Resident {
 fn resident() -> Option<u64> {
     use std::fs::File;
     use std::os::unix::fs::FileExt;
-    use std::sync::OnceLock;
 
     static FILE: OnceLock<Option<(File, u64)>> = OnceLock::new();
     // One open file for all readings: each is one system call.
