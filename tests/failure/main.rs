@@ -1,5 +1,6 @@
 //! Failure is evidence: what a trace says when the measured call, or the whole program, does not end well.
 
+mod ends;
 mod errors;
 mod panics;
 mod process;

@@ -88,10 +88,14 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
             .then(Counting::start)
             .flatten(),
     });
+    let place = record::OutputPlace {
+        file,
+        open_list: reservation.open_list(),
+    };
     let ending = ending(state, &wanted, step, reservation);
     let output = Output::new(
         Arc::clone(&session),
-        file,
+        place,
         &meta,
         record::Limits {
             records_spans: state.settings.planes.contains(Plane::Spans),

@@ -47,6 +47,8 @@ pub(super) struct Replay {
     sites: HashMap<usize, Site>,
     pub(super) named_threads: HashSet<u64>,
     pub(super) open_detached: BTreeMap<u64, OpenDetached>,
+    /// The last detached span that [`Self::newly_open`] has been through.
+    listed: u64,
     pub(super) digest: Digest,
     /// Spans and records besides the root and the measured span.
     pub(super) inner: u64,
@@ -118,6 +120,7 @@ impl Replay {
             sites: HashMap::new(),
             named_threads: HashSet::new(),
             open_detached: BTreeMap::new(),
+            listed: ROOT,
             digest,
             inner: 0,
             late: 0,
@@ -309,6 +312,37 @@ impl Replay {
         cell.set_id(id);
         self.inner += u64::from(cell.measured.is_none());
         id
+    }
+
+    /// The starts of the detached spans that have been opened since this was asked last, and are open. As parent they
+    /// have the one they began in: which it is in the end is known when they end.
+    pub(super) fn newly_open(&mut self) -> Vec<u8> {
+        let mut lines = Vec::new();
+        for (id, span) in self.open_detached.range(self.listed + 1..) {
+            let Some(source) = &span.cell.source else {
+                continue;
+            };
+            let ancestors =
+                std::iter::successors(span.cell.parent.as_ref(), |cell| cell.parent.as_ref());
+            let parent = ancestors.into_iter().find_map(|cell| cell.id());
+            let (file, line) = source.place();
+            StartLine {
+                id: *id,
+                parent: Some(parent.unwrap_or(ROOT)),
+                name: &quoted(&source.name()),
+                start_ns: self.ns(span.cell.start),
+                kind: source.kind(),
+                measured: span.cell.measured.is_some(),
+                step: source.step(),
+                place: Some((&quoted(file), line)),
+                thread: None,
+                thread_name: None,
+                since_previous_ns: span.cell.measured.and_then(|start| start.since_previous_ns),
+            }
+            .write(&mut lines);
+        }
+        self.listed = self.last_id;
+        lines
     }
 
     /// A length of ticks in nanoseconds.

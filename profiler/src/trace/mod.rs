@@ -11,6 +11,7 @@ pub mod health;
 pub mod memory;
 pub mod read;
 pub mod schema;
+pub(crate) mod sequence;
 mod span_index;
 pub(crate) mod span_lines;
 pub(crate) mod stamp;

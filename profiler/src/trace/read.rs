@@ -98,7 +98,7 @@ impl<R: BufRead> Iterator for TraceEvents<R> {
 /// The derived reader of [`TraceEvent`] has the last word, but it copies every value before it
 /// knows the kind. A line that names its kind first, as all writers do, goes straight into that
 /// kind's own type; whatever that refuses is asked again, so that verdict and message are one.
-fn parse_line(line: &str) -> serde_json::Result<TraceEvent> {
+pub(crate) fn parse_line(line: &str) -> serde_json::Result<TraceEvent> {
     match parse_known_kind(line) {
         Some(event) => Ok(event),
         None => serde_json::from_str(line),

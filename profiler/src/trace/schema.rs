@@ -33,6 +33,13 @@ impl Schema {
         }
     }
 
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::V10 => SCHEMA,
+            Self::V9 => PREVIOUS_SCHEMA,
+        }
+    }
+
     pub(crate) fn has_tensor_stats(self) -> bool {
         self == Self::V10
     }

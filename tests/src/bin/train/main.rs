@@ -2,6 +2,7 @@
 //!
 //! `train MODE [NUMBER]`: each mode is a function of `modes`, and NUMBER is how many steps it takes (20).
 
+mod ends;
 mod exploding;
 mod model;
 mod modes;
@@ -46,6 +47,7 @@ fn main() -> anyhow::Result<()> {
         "leak" => modes::leak(number),
         "masks" => exploding::masks(number),
         "skipped" => exploding::skipped(number),
+        how if how.starts_with("end-") => ends::run(&how["end-".len()..]),
         _ => bail!("there is no mode {mode}"),
     }
 }
