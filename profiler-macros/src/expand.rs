@@ -3,7 +3,9 @@
 use crate::absorbed;
 use crate::args::Kind;
 use crate::boxed;
+use crate::crossing::Crossing;
 use crate::function::{self, Body, Function, Item, Pattern, is_never, without_impl};
+use crate::hints;
 use crate::items::item_len;
 use crate::params::{Rebind, argument, params, rebindings};
 use crate::site::{Context, Flavour, Record};
@@ -134,8 +136,10 @@ fn expand(
         .enumerate()
         .map(|(n, record)| context.record(record, &context.place(), n, false))
         .collect();
+    set.descends = hints::descends(&body.text);
     let span = block.span();
     let mut plan = Plan {
+        crossing: Crossing::of(function, &set, &body.text),
         set: &set,
         function,
         context: &context,
@@ -217,6 +221,8 @@ impl PlainBody {
 }
 /// Everything that an expansion is made of.
 pub(crate) struct Plan<'a> {
+    /// What tensors go through the function.
+    pub(crate) crossing: Option<Crossing>,
     pub(crate) set: &'a Set,
     pub(crate) function: &'a Function,
     pub(crate) context: &'a Context,
@@ -279,6 +285,16 @@ impl Plan<'_> {
         let by_value = match returns {
             None => false,
             Some(_) if !self.records.is_empty() => true,
+            // What is returned early is seen by a closure alone.
+            Some(_)
+                if self
+                    .crossing
+                    .as_ref()
+                    .is_some_and(|crossing| crossing.returns_early)
+                    && !function.track_caller =>
+            {
+                true
+            }
             // A body whose type is opaque must stay where that type drives its inference, a tracked caller where it is.
             Some(output) => {
                 self.set.measured.is_some() && !function.track_caller && !holds_impl(output)
@@ -351,7 +367,12 @@ impl Plan<'_> {
         let (head, rest) = body.split(true);
         let open = self.guard(&[]);
         let entry = &self.entry;
-        quote!(#head #open #entry #rest)
+        let Some(crossing) = &self.crossing else {
+            return quote!(#head #open #entry #rest);
+        };
+        let before = crossing.before(self.context);
+        let body = crossing.around(self.context, &self.scope(rest));
+        quote!(#head #open #entry #before #body)
     }
 
     fn guard(&self, probes: &[Ident]) -> TokenStream {
@@ -372,7 +393,12 @@ impl Plan<'_> {
         let entry = &self.entry;
         let rebound = rebindings(self.function, &self.words, false);
         let body = self.scope(rest);
-        quote!(#head #open #entry #rebound #body)
+        let Some(crossing) = &self.crossing else {
+            return quote!(#head #open #entry #rebound #body);
+        };
+        let before = crossing.before(self.context);
+        let body = crossing.around(self.context, &body);
+        quote!(#head #open #entry #before #rebound #body)
     }
 
     /// The user's body as a scope of its own, whose last temporaries go before the arguments as in a function.
@@ -429,13 +455,19 @@ impl Plan<'_> {
             quote_spanned!(site=> #private::Ended::here())
         };
         let evidence = self.evidence();
+        let crossing = self.crossing.as_ref();
+        let given = crossing.map(|crossing| crossing.before(self.context));
+        let crossed =
+            crossing.map(|crossing| crossing.after(self.context, &quote_spanned!(site=> &value)));
         quote_spanned! {site=>
             #head
             #before
             #open
             #after
             #entry
+            #given
             let value = #private::invoke(move || -> #output { #rebound #run });
+            #crossed
             let ended = #ended;
             #evidence
             return value;

@@ -17,12 +17,20 @@ impl Plan<'_> {
         let hint = self.hint();
         let rebound = rebindings(self.function, &self.words, true);
         let block = rest.clone();
-        let run = self.typed(self.scope(rest));
+        let scope = self.scope(rest);
+        let (given, scope) = match &self.crossing {
+            Some(crossing) => (
+                Some(crossing.before(self.context)),
+                crossing.around(self.context, &scope),
+            ),
+            None => (None, scope),
+        };
+        let run = self.typed(scope);
         let entry = &self.entry;
         let place = self.value_place(&block);
         let awaited = self.awaited(
             &probes,
-            &quote_spanned!(site=> async move { #entry #rebound #hint #run }),
+            &quote_spanned!(site=> async move { #entry #given #rebound #hint #run }),
             place,
         );
         quote!(#head #awaited)

@@ -7,11 +7,13 @@
 mod absorbed;
 mod args;
 mod boxed;
+mod crossing;
 mod derive;
 mod expand;
 mod forms;
 mod function;
 mod future;
+mod hints;
 mod items;
 mod label;
 mod manifest;

@@ -104,6 +104,9 @@ impl Context {
                 call_site.extend(quote_spanned!(site=> .detached()));
             }
         }
+        if set.descends {
+            call_site.extend(quote_spanned!(site=> .descends()));
+        }
         call_site
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Statements<'a> {
 
 /// What the walk found.
 pub(crate) struct Scan {
+    /// The body as text.
+    pub(crate) text: String,
     /// The new stream, if it is another one.
     pub(crate) changed: Option<TokenStream>,
     /// Whether `#![…]` opens it.
@@ -78,8 +80,8 @@ impl<'a> Statements<'a> {
     /// Looks through a function's body.
     pub(crate) fn body(&mut self, stream: TokenStream) -> Scan {
         // Walking trees costs a message to the compiler for each; its own text of the whole costs one.
-        let text = stream.to_string();
-        let text = text.trim_start();
+        let whole = stream.to_string();
+        let text = whole.trim_start();
         let inner_attributes = ["#!", "# !", "//!", "/*!"]
             .iter()
             .any(|start| text.starts_with(start));
@@ -91,6 +93,7 @@ impl<'a> Statements<'a> {
             .flatten()
             .map(regroup);
         Scan {
+            text: whole,
             changed,
             inner_attributes,
             item_first,

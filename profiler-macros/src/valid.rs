@@ -13,6 +13,8 @@ pub(crate) struct Set {
     pub(crate) span: Option<Attribute>,
     pub(crate) measured: Option<Attribute>,
     pub(crate) records: Vec<Attribute>,
+    /// The text of what they stand on calls `backward`.
+    pub(crate) descends: bool,
 }
 
 impl Set {

@@ -24,6 +24,9 @@ pub(crate) fn expand(
     for ours in &attributes.ours {
         set.read(ours)?;
     }
+    if set.measured.is_some() {
+        set.descends = crate::hints::descends(&regroup(trees.to_vec()).to_string());
+    }
     let Some(first) = attributes.ours.first() else {
         return Ok(None);
     };

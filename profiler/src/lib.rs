@@ -78,7 +78,9 @@ pub use observe::{Observe, ObserveScalar, Observer, ScalarObserver};
 pub use phase::{ExecutionPhase, ExecutionStep};
 pub use record::{Entered, Handle, Span, current};
 #[cfg(feature = "candle")]
-pub use tensor::{ByMode, ObserveExt, Plain, Profiled, Wrapped, name_vars, profiled};
+pub use tensor::{
+    ByMode, Detached, ObserveExt, Plain, Profiled, Wrapped, detached, name_vars, profiled,
+};
 pub use trace::{
     ComparisonIdentity, SCHEMA as TRACE_SCHEMA, TimingMode, TraceDocument, TraceEvent, parse_trace,
     write_jsonl,

@@ -237,6 +237,15 @@ fn bad_number(label: &str, number: f64) -> Option<Found> {
     })
 }
 
+/// Shows each tensor of a value.
+#[cfg(feature = "candle")]
+pub(crate) fn tensors(value: &dyn Observe, each: &mut dyn FnMut(&candle_core::Tensor)) {
+    value.observe(&mut Observer {
+        label: String::new(),
+        sink: &mut |_, tensor| each(tensor),
+    });
+}
+
 /// Records the numbers that `visit` shows.
 pub(crate) fn scalars(
     at: &Ended,

@@ -12,7 +12,9 @@ pub use crate::record::{
 };
 pub use crate::trace::SpanKind;
 
+mod crossing;
 pub mod outcome;
+pub use crossing::{Given, Hidden, Shown, crossed, crossed_bare, crossing, given};
 pub use outcome::Outcome;
 
 use crate::capture;

@@ -79,7 +79,7 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
             .items
             .and_then(|items| u64::try_from(items).ok()),
     });
-    let session = Session::new(record::Manner {
+    let manner = record::Manner {
         synchronize: span_sync(state, wanted.details),
         memory: state
             .settings
@@ -87,7 +87,8 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
             .contains(Plane::Memory)
             .then(Counting::start)
             .flatten(),
-    });
+    };
+    let session = Session::new(counter.kind == Kind::Train, manner);
     let place = record::OutputPlace {
         file,
         open_list: reservation.open_list(),

@@ -38,10 +38,12 @@ impl Shared {
                 event.extra = None;
                 TraceEvent::Tensor(*event)
             }
-            Evidence::Gradient(event) => {
+            Evidence::Gradient { event, .. } => {
                 let _ = self.record_gradient(event.root, event.key, event.state, event.norm);
                 return;
             }
+            // Who opens a session by hand says where it ends; what cuts a graph is judged at the end of a region.
+            Evidence::Crossing { .. } | Evidence::Backward(_) => return,
             Evidence::Note(problem) => return crate::say::once(&problem),
         };
         if let Ok(mut state) = self.state() {

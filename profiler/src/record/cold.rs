@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::crossing::{Backward, Crossing};
 use super::detached::SpanCell;
-use super::site::SpanSource;
+use super::site::{RecordSite, SpanSource};
 use crate::allocator::Taken;
 use crate::nonfinite::Good;
 use crate::trace::{GradientEvent, TensorEvent, TensorStatsEvent};
@@ -91,7 +92,19 @@ pub(crate) enum Evidence {
         value: f64,
     },
     Tensor(Box<TensorEvent>),
-    Gradient(Box<GradientEvent>),
+    Gradient {
+        event: Box<GradientEvent>,
+        /// The variable's serial number, where it is known.
+        var: Option<u64>,
+    },
+    /// Something tracked went into a call, something untracked came out.
+    Crossing {
+        crossing: Box<Crossing>,
+        /// The place of a function that has no span of its own.
+        site: Option<&'static RecordSite>,
+    },
+    /// A backward pass.
+    Backward(Box<Backward>),
     /// A problem that only the summary tells.
     Note(String),
 }
@@ -112,8 +125,8 @@ impl Evidence {
         match self {
             Self::Statistics { event, .. } | Self::Scalar { event, .. } => &event.label,
             Self::Tensor(event) => event.label.as_deref().unwrap_or("tensor"),
-            Self::Gradient(event) => &event.key,
-            Self::Note(_) => "",
+            Self::Gradient { event, .. } => &event.key,
+            Self::Crossing { .. } | Self::Backward(_) | Self::Note(_) => "",
         }
     }
 }

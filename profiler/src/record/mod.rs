@@ -2,11 +2,15 @@
 
 mod budget;
 mod cold;
+mod crossing;
+mod culprit;
+mod cuts;
 mod detached;
 mod future;
 mod guard;
 mod handle;
 mod lane;
+mod names;
 mod open_list;
 mod output;
 mod parked;
@@ -19,10 +23,16 @@ mod stream;
 mod writer;
 
 pub(crate) use cold::{Evidence, MeasuredStart, Owner};
+#[cfg(feature = "candle")]
+pub(crate) use crossing::{Backward, Crossed, Crossing, Untracked};
+#[cfg(feature = "candle")]
+pub(crate) use culprit::Hints;
 pub use future::{AsyncSpan, Instrumented, instrument};
 pub use guard::{Ended, Span};
 pub(crate) use guard::{Place, observe};
 pub use handle::{Entered, Handle, current};
+#[cfg(feature = "candle")]
+pub(crate) use names::{give as give_names, of as name_of};
 pub(crate) use output::{Closing, Ending, Output, Place as OutputPlace};
 pub(crate) use recorder::{Recorder, current as recorder};
 pub(crate) use replay::Limits;

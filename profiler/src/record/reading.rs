@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::cold::{Cold, MeasuredStart, Owner};
 use super::detached::SpanCell;
-use super::replay::{ROOT, Replay, SpanName};
+use super::replay::{ROOT, Replay, SpanName, Where};
 use super::session::Ticket;
 use super::site::SpanSource;
 use super::stream::Word;
@@ -53,6 +53,8 @@ struct Frame {
     last_ended: (u64, SpanName),
     /// A span with a step is around what happens here.
     in_step: bool,
+    /// A span that says `detached` is.
+    detached: bool,
     /// The how-manieth span of its stream this is.
     ordinal: u64,
     what: What,
@@ -225,8 +227,16 @@ impl Reading {
             }
             Cold::Enter { cell } => {
                 let id = cell.as_ref().and_then(|cell| cell.id()).unwrap_or(ROOT);
-                let name = cell.map_or(SpanName::Root, |cell| SpanName::of_cell(&cell));
+                let name = cell
+                    .as_ref()
+                    .map_or(SpanName::Root, |cell| SpanName::of_cell(cell));
                 self.enter(id, name, now, What::Elsewhere);
+                let source = cell.as_ref().and_then(|cell| cell.source.as_ref());
+                if let (Some(frame), Some(site)) =
+                    (self.stack.last_mut(), source.and_then(SpanSource::site))
+                {
+                    frame.detached |= site.detached;
+                }
             }
             Cold::OpenDetached { cell, on_stack } => {
                 let id = replay.open_detached(&cell);
@@ -252,20 +262,32 @@ impl Reading {
                 evidence,
                 cost,
             } => {
+                let detached = self.detached();
                 match owner {
                     Owner::Innermost => {
-                        let id = self.stack.last().map_or(ROOT, |frame| frame.id);
-                        replay.evidence(id, &|| self.path(None), evidence);
+                        let (id, span) = match self.stack.last() {
+                            Some(frame) => (frame.id, frame.name.clone()),
+                            None => (ROOT, SpanName::Root),
+                        };
+                        let path = &|| self.path(None);
+                        let at = Where { id, span, path, detached };
+                        replay.evidence(at, evidence);
                     }
                     Owner::LastEnded => {
-                        let (id, name) = self.last_ended_mut().clone();
+                        let (id, span) = self.last_ended_mut().clone();
                         let own = self.stack.last().is_none_or(|frame| frame.id != id);
-                        replay.evidence(id, &|| self.path(own.then_some(&name)), evidence);
+                        let name = span.clone();
+                        let path = &|| self.path(own.then_some(&name));
+                        let at = Where { id, span, path, detached };
+                        replay.evidence(at, evidence);
                     }
                     Owner::Cell(cell) => {
                         let id = cell.id().unwrap_or(ROOT);
-                        let name = SpanName::of_cell(&cell);
-                        replay.evidence(id, &|| name.text().into_owned(), evidence);
+                        let span = SpanName::of_cell(&cell);
+                        let name = span.clone();
+                        let path = &|| name.resolve().into_owned();
+                        let at = Where { id, span, path, detached };
+                        replay.evidence(at, evidence);
                     }
                 }
                 let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(cost));
@@ -289,13 +311,17 @@ impl Reading {
     /// The names of the open spans from the outermost in, then of the one that has ended.
     fn path(&self, ended: Option<&SpanName>) -> String {
         let open = self.stack.iter().map(|frame| &frame.name);
-        let names: Vec<_> = open.chain(ended).map(SpanName::text).collect();
+        let names: Vec<_> = open.chain(ended).map(SpanName::resolve).collect();
         names.join(" > ")
     }
 
     fn innermost_name(&self) -> SpanName {
         let frame = self.stack.last();
         frame.map_or(SpanName::Root, |frame| frame.name.clone())
+    }
+
+    fn detached(&self) -> bool {
+        self.stack.last().is_some_and(|frame| frame.detached)
     }
 
     fn in_step(&self) -> bool {
@@ -352,6 +378,7 @@ impl Reading {
         self.enter(id, SpanName::of(source), now, what);
         if let Some(frame) = self.stack.last_mut() {
             frame.in_step |= source.step().is_some();
+            frame.detached |= source.site().is_some_and(|site| site.detached);
         }
     }
 
@@ -367,6 +394,7 @@ impl Reading {
             overhead_ns: 0,
             children_overhead_ns: 0,
             in_step: self.in_step(),
+            detached: self.detached(),
             ordinal: self.opened,
             what,
         });
@@ -374,12 +402,12 @@ impl Reading {
 
     /// A step may be around what happens in a detached span.
     fn in_step_of(&mut self, cell: &SpanCell) {
-        let is_step = cell
-            .source
-            .as_ref()
-            .is_some_and(|source| source.step().is_some());
+        let source = cell.source.as_ref();
+        let is_step = source.is_some_and(|source| source.step().is_some());
+        let site = source.and_then(SpanSource::site);
         if let Some(frame) = self.stack.last_mut() {
             frame.in_step |= is_step;
+            frame.detached |= site.is_some_and(|site| site.detached);
         }
     }
 

@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use super::budget::Budget;
 use super::cold::{DetachedEnd, Evidence, MeasuredStart};
+use super::cuts::{Cut, Cuts, Spot};
 use super::detached::SpanCell;
+use super::names;
 use super::session::{End, Thread};
-use super::site::{CallSite, SpanSource};
+use super::site::{CallSite, RecordSite, SpanSource};
 use super::stream::clock;
 use crate::allocator::Taken;
 use crate::phase::ExecutionStep;
@@ -50,6 +52,7 @@ pub(super) struct Replay {
     /// The last detached span that [`Self::newly_open`] has been through.
     listed: u64,
     pub(super) digest: Digest,
+    cuts: Cuts,
     /// Spans and records besides the root and the measured span.
     pub(super) inner: u64,
     pub(super) late: u64,
@@ -75,12 +78,23 @@ struct Site {
     seen: bool,
 }
 
+/// Where evidence belongs.
+pub(super) struct Where<'a> {
+    pub(super) id: u64,
+    pub(super) span: SpanName,
+    /// Names the span and those around it.
+    pub(super) path: &'a dyn Fn() -> String,
+    /// The span or one around it says that the graph ends in it.
+    pub(super) detached: bool,
+}
+
 /// A span's name, for the places where evidence is told of; cheap to hand on for the many spans that have none.
 #[derive(Clone)]
 pub(super) enum SpanName {
     Root,
     Site(&'static CallSite),
-    Own(Arc<str>),
+    /// With its place.
+    Own(Arc<str>, (&'static str, u32)),
 }
 
 impl SpanName {
@@ -88,17 +102,25 @@ impl SpanName {
         match source {
             SpanSource::Site(site) => Self::Site(site),
             SpanSource::Named(_, name) | SpanSource::Free { name, .. } => {
-                Self::Own(Arc::from(&**name))
+                Self::Own(Arc::from(&**name), source.place())
             }
-            SpanSource::Module { name, .. } => Self::Own(Arc::clone(name)),
+            SpanSource::Module { name, .. } => Self::Own(Arc::clone(name), source.place()),
         }
     }
 
-    pub(super) fn text(&self) -> Cow<'_, str> {
+    pub(super) fn resolve(&self) -> Cow<'_, str> {
         match self {
             Self::Root => Cow::Borrowed(""),
             Self::Site(site) => site.name.resolve(),
-            Self::Own(name) => Cow::Borrowed(name),
+            Self::Own(name, _) => Cow::Borrowed(name),
+        }
+    }
+
+    fn place(&self) -> (&'static str, u32) {
+        match self {
+            Self::Root => ("", 0),
+            Self::Site(site) => (site.file, site.line),
+            Self::Own(_, place) => *place,
         }
     }
 
@@ -122,6 +144,7 @@ impl Replay {
             open_detached: BTreeMap::new(),
             listed: ROOT,
             digest,
+            cuts: Cuts::default(),
             inner: 0,
             late: 0,
             waited: 0,
@@ -223,6 +246,15 @@ impl Replay {
             }
         };
         let (kind, step) = (source.kind(), source.step());
+        if matches!(
+            step,
+            Some(ExecutionStep::Backward | ExecutionStep::Optimizer)
+        ) {
+            self.cuts.stepped();
+        }
+        if source.site().is_some_and(|site| site.descends) {
+            self.cuts.told();
+        }
         let site = self.sites.entry(key).or_insert_with(|| {
             let (file, line) = source.place();
             let name = source.name();
@@ -399,9 +431,17 @@ impl Replay {
         self.digest.closed(row, closed);
     }
 
-    /// `path` names the span and those around it.
-    pub(super) fn evidence(&mut self, id: u64, path: &dyn Fn() -> String, evidence: Evidence) {
-        self.inner += 1;
+    pub(super) fn evidence(&mut self, at: Where<'_>, evidence: Evidence) {
+        let Where {
+            id,
+            span,
+            path,
+            detached,
+        } = at;
+        // What is looked at unasked is no reason to keep a trace.
+        if !matches!(evidence, Evidence::Crossing { .. } | Evidence::Backward(_)) {
+            self.inner += 1;
+        }
         if !self.budget.fits(self.lines.len(), evidence.most_bytes()) {
             return self.budget.drop(evidence.label());
         }
@@ -427,11 +467,30 @@ impl Replay {
                 event.span_id = span_id;
                 self.line(&TraceEvent::Tensor(*event));
             }
-            Evidence::Gradient(mut event) => {
+            Evidence::Gradient { mut event, var } => {
                 self.gradients += 1;
                 event.event_id = format!("gradient-{}", self.gradients);
+                if event.state == GradientState::Missing
+                    && let Some(reason) = var.and_then(|var| self.cuts.reason(var))
+                {
+                    event.extra.get_or_insert_default().reason = Some(reason);
+                }
                 self.digest.gradient(&gradient_of(&event));
                 self.line(&TraceEvent::Gradient(*event));
+            }
+            Evidence::Crossing { crossing, site } => {
+                self.cuts
+                    .crossed(spot(id, &span, site), *crossing, detached);
+            }
+            Evidence::Backward(pass) => {
+                if let Some(graph) = pass.graph {
+                    self.digest.graph(graph);
+                }
+                if pass.reached.as_ref().is_some_and(Vec::is_empty) {
+                    self.digest
+                        .note("the loss depends on no variable: nothing gets a gradient");
+                }
+                self.cuts.passed(*pass);
             }
             Evidence::Note(problem) => self.digest.note(problem),
         }
@@ -452,6 +511,7 @@ impl Replay {
             };
             self.detached_lines(id, &span, parent, at.max(cell.start), flags, None, None, None);
         }
+        self.cut_graphs();
         let now = self.ns(at);
         EndLine {
             id: ROOT,
@@ -484,6 +544,60 @@ impl Replay {
             self.digest.failed(reason.clone());
         }
         self.line(&TraceEvent::Terminal(terminal));
+    }
+}
+
+impl Replay {
+    /// Tells of the places that cut the graph.
+    fn cut_graphs(&mut self) {
+        for mut cut in self.cuts.judge(names::known()) {
+            let sentence = cut.sentence();
+            crate::say::once(&sentence);
+            self.digest.cut(row_of_cut(&cut, sentence));
+            let extra = cut.event.extra.get_or_insert_default();
+            extra.tracked = Some(false);
+            extra.autograd = Some("cut".to_owned());
+            let twin = cut.twin();
+            let mut event = cut.event;
+            event.extra.get_or_insert_default().twin = twin;
+            event.span_id = format!("s{}", cut.spot.span);
+            if self.budget.fits(self.lines.len(), LINE) {
+                self.line(&TraceEvent::Tensor(*event));
+            }
+        }
+    }
+}
+
+/// What the summary says of a cut besides the sentence of stderr.
+fn row_of_cut(cut: &Cut, mut sentence: String) -> String {
+    if cut.calls > 1 {
+        sentence += &format!("; {} calls", cut.calls);
+    }
+    let named: Vec<String> = cut.lost.iter().filter_map(|var| names::of(*var)).collect();
+    let shown = named.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+    let more = cut.lost.len() - named.len().min(3);
+    match (named.len(), more) {
+        (_, 0) if named.is_empty() => {}
+        (0, more) => sentence += &format!("; {more} variables get no gradient"),
+        (_, 0) => sentence += &format!("; no gradient for {shown}"),
+        (_, more) => sentence += &format!("; no gradient for {shown} and {more} more"),
+    }
+    sentence
+}
+
+/// Where a call was: in the span of its own, or at the site of a function that has none.
+fn spot(id: u64, span: &SpanName, site: Option<&RecordSite>) -> Spot {
+    let (file, line) = site.map_or_else(|| span.place(), |site| (site.file, site.line));
+    let name = match site {
+        Some(site) => site.label.resolve().into_owned(),
+        None => span.resolve().into_owned(),
+    };
+    Spot {
+        span: id,
+        own: site.is_none(),
+        name,
+        file,
+        line,
     }
 }
 

@@ -24,6 +24,9 @@ pub(crate) struct Session {
     pub(super) origin: u64,
     /// The thread that opened it: its spans carry no thread.
     opener: u64,
+    /// What watching the graph needs to know; `None`: the region does not train.
+    #[cfg(feature = "candle")]
+    pub(crate) watch: Option<crate::tensor::Watch>,
     ended: AtomicBool,
     /// Records dropped because they came after the end.
     late: AtomicU64,
@@ -95,11 +98,17 @@ pub(crate) enum End {
 }
 
 impl Session {
-    /// A capture that begins now on this thread.
-    pub(crate) fn new(manner: Manner) -> Arc<Self> {
+    /// A capture that begins now on this thread, of a region that trains or not.
+    #[cfg_attr(
+        not(feature = "candle"),
+        allow(unused_variables, reason = "without candle there is no graph to watch")
+    )]
+    pub(crate) fn new(trains: bool, manner: Manner) -> Arc<Self> {
         Arc::new(Self {
-            origin: clock().raw(),
             opener: thread_key(),
+            #[cfg(feature = "candle")]
+            watch: trains.then(crate::tensor::Watch::begin),
+            origin: clock().raw(),
             ended: AtomicBool::new(false),
             late: AtomicU64::new(0),
             lanes: Mutex::default(),

@@ -46,6 +46,8 @@ pub struct CallSite {
     pub(crate) kind: SpanKind,
     pub(crate) step: Option<ExecutionStep>,
     pub(crate) detached: bool,
+    /// The function's text calls `backward`.
+    pub(crate) descends: bool,
 }
 
 impl CallSite {
@@ -58,6 +60,7 @@ impl CallSite {
             kind: SpanKind::Function,
             step: None,
             detached: false,
+            descends: false,
         }
     }
 
@@ -79,6 +82,13 @@ impl CallSite {
     #[must_use]
     pub const fn detached(mut self) -> Self {
         self.detached = true;
+        self
+    }
+
+    /// The function's text calls `backward`.
+    #[must_use]
+    pub const fn descends(mut self) -> Self {
+        self.descends = true;
         self
     }
 }
@@ -181,6 +191,14 @@ impl SpanSource {
             Self::Site(site) | Self::Named(site, _) => site.step,
             Self::Free { step, .. } => *step,
             Self::Module { .. } => None,
+        }
+    }
+
+    /// The call site of an attribute.
+    pub(crate) fn site(&self) -> Option<&'static CallSite> {
+        match self {
+            Self::Site(site) | Self::Named(site, _) => Some(site),
+            Self::Free { .. } | Self::Module { .. } => None,
         }
     }
 

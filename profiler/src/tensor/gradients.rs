@@ -53,14 +53,17 @@ pub(crate) fn evidence(loss: &Tensor, grads: &GradStore, emit: &mut dyn FnMut(Ev
     for (order, var) in vars.enumerate() {
         let key = name_of(var).unwrap_or_else(|| format!("#{order} {:?}", var.dims()));
         match state_of(grads.get(var)) {
-            Ok((state, norm)) => emit(Evidence::Gradient(Box::new(GradientEvent {
-                event_id: String::new(),
-                root: "loss".to_owned(),
-                key,
-                state,
-                norm,
-                extra: None,
-            }))),
+            Ok((state, norm)) => emit(Evidence::Gradient {
+                event: Box::new(GradientEvent {
+                    event_id: String::new(),
+                    root: "loss".to_owned(),
+                    key,
+                    state,
+                    norm,
+                    extra: None,
+                }),
+                var: None,
+            }),
             Err(error) => emit(Evidence::Note(format!(
                 "no gradient norm of {key}: {error}"
             ))),
@@ -112,7 +115,7 @@ mod tests {
         let grads = loss.backward().unwrap();
         let mut found = Vec::new();
         evidence(&loss, &grads, &mut |evidence| {
-            if let Evidence::Gradient(event) = evidence {
+            if let Evidence::Gradient { event, .. } = evidence {
                 found.push((event.key, event.state, event.norm));
             }
         });

@@ -1,7 +1,10 @@
 //! What candle's tensors tell about themselves.
 
 mod alarms;
+pub(crate) mod cut;
 mod gradients;
+pub(crate) mod graph;
+mod mask;
 pub mod stats;
 mod wrap;
 
@@ -10,8 +13,10 @@ use candle_core::{Tensor, Var};
 pub(crate) use alarms::watched;
 #[cfg(feature = "nn")]
 pub(crate) use alarms::watched_gradients;
+pub use cut::{Detached, detached};
 pub use gradients::name_vars;
 pub(crate) use gradients::{evidence as gradient_evidence, state_of as gradient_state};
+pub(crate) use graph::Watch;
 pub use wrap::{ByMode, ObserveExt, Plain, Profiled, Wrapped, profiled};
 
 use crate::instrument::candle::{device_label, dtype_label, tensor_id};
@@ -100,11 +105,14 @@ pub(crate) fn evidence(
         }
         Err(error) => emit(Evidence::Note(format!("no statistics of {label}: {error}"))),
     }
-    emit(Evidence::Tensor(Box::new(tensor_event(label, tensor))));
+    emit(Evidence::Tensor(Box::new(tensor_event(
+        Some(label),
+        tensor,
+    ))));
     found
 }
 
-fn tensor_event(label: &str, tensor: &Tensor) -> TensorEvent {
+fn tensor_event(label: Option<&str>, tensor: &Tensor) -> TensorEvent {
     let is_variable = tensor.is_variable();
     let dtype = dtype_label(tensor.dtype());
     let extra = TensorExtra {
@@ -114,7 +122,7 @@ fn tensor_event(label: &str, tensor: &Tensor) -> TensorEvent {
     TensorEvent {
         span_id: String::new(),
         tensor_id: tensor_id(tensor),
-        label: Some(label.to_owned()),
+        label: label.map(str::to_owned),
         shape: tensor.dims().to_vec(),
         dense_bytes: dense_tensor_bytes(tensor.dims(), &dtype),
         dtype,

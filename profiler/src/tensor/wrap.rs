@@ -83,7 +83,7 @@ impl<M, K> Profiled<M, K> {
     #[cfg(not(feature = "off"))]
     #[inline]
     fn pass(&self, input: &Tensor, forward: impl FnOnce(&M) -> Result<Tensor>) -> Result<Tensor> {
-        on::pass(&self.label, input, || forward(&self.module))
+        on::pass::<M>(&self.label, input, || forward(&self.module))
     }
 }
 
@@ -183,8 +183,10 @@ mod on {
 
     use candle_core::{Result, Tensor};
 
+    use super::super::cut::{self, Given};
+
     use crate::observe::Observe;
-    use crate::record::{Ended, Name, RecordSite, Recorder, Span, SpanSource, recorder};
+    use crate::record::{Crossed, Ended, Name, RecordSite, Recorder, Span, SpanSource, recorder};
 
     /// A wrapper's name and where it was made; shared by its clones and its spans.
     #[derive(Debug, Clone)]
@@ -206,7 +208,7 @@ mod on {
 
     /// A forward pass of a wrapped module.
     #[inline]
-    pub(super) fn pass(
+    pub(super) fn pass<M>(
         label: &Label,
         input: &Tensor,
         forward: impl FnOnce() -> Result<Tensor>,
@@ -224,7 +226,7 @@ mod on {
                 let output = forward();
                 let ended = span.end();
                 if let Ok(output) = &output {
-                    look(label, &ended, input, output);
+                    look::<M>(label, &ended, input, output);
                 }
                 output
             }
@@ -247,9 +249,16 @@ mod on {
 
     /// The module's output: its statistics, and whether the graph ends here.
     #[cold]
-    fn look(label: &Label, ended: &Ended, input: &Tensor, output: &Tensor) {
-        let _ = input;
+    fn look<M>(label: &Label, ended: &Ended, input: &Tensor, output: &Tensor) {
         let _own = crate::allocator::uncounted();
+        cut::crossed(
+            ended,
+            Crossed::Module(std::any::type_name::<M>().into()),
+            None,
+            Given::default(),
+            &|see| see(input),
+            &|see| see(output),
+        );
         crate::observe::statistics(
             ended,
             &site(label),

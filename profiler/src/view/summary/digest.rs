@@ -1,7 +1,7 @@
 //! What a trace boils down to while it is written.
 
 use super::bounded::Rows;
-use super::evidence::{Gradient, GradientRow, ScalarRow, Statistics, Tensors};
+use super::evidence::{Gradient, GradientRow, GraphSize, ScalarRow, Statistics, Tensors};
 use super::sites::{ClosedSpan, SiteId, Sites, SpanSite};
 
 /// The notes of a trace that are shown; later ones are counted.
@@ -32,6 +32,11 @@ pub(crate) struct Digest {
     pub(super) tensors: Tensors,
     pub(super) scalars: Rows<ScalarRow>,
     pub(super) gradients: Rows<GradientRow>,
+    /// The largest graph of a loss.
+    pub(super) graph: Option<GraphSize>,
+    /// A graph that was built, where no backward pass ran: its tensors and their bytes.
+    pub(super) unused_graph: Option<(u64, u64)>,
+    pub(super) cuts: Vec<String>,
     pub(super) notes: Vec<String>,
     pub(super) more_notes: u64,
     /// Sentences on memory that belong to no span.
@@ -88,6 +93,24 @@ impl Digest {
         if let Some(row) = self.gradients.row(gradient.root) {
             row.take(gradient);
         }
+    }
+
+    /// A loss was differentiated.
+    pub(crate) fn graph(&mut self, graph: GraphSize) {
+        let largest = self.graph.get_or_insert_default();
+        if graph.nodes >= largest.nodes {
+            *largest = graph;
+        }
+    }
+
+    /// A graph was built, and no backward pass ran.
+    pub(crate) fn unused_graph(&mut self, nodes: u64, bytes: u64) {
+        self.unused_graph = Some((nodes, bytes));
+    }
+
+    /// A place cuts the graph.
+    pub(crate) fn cut(&mut self, place: String) {
+        self.cuts.push(place);
     }
 
     /// One more problem, in words.

@@ -12,7 +12,14 @@ pub(super) fn problems(digest: &Digest) -> Vec<String> {
         all.push(format!("failed: {reason}"));
     }
     values(digest, &mut all);
+    all.extend(digest.cuts.iter().cloned());
     gradients(digest, &mut all);
+    if let Some(graph) = digest.graph.filter(|graph| graph.carried > 0) {
+        all.push(format!(
+            "the graph of the loss holds {} tensors of earlier steps: something keeps their results, detach it",
+            count(graph.carried)
+        ));
+    }
     all.extend(digest.notes.iter().cloned());
     if digest.more_notes > 0 {
         all.push(format!(

@@ -1,0 +1,216 @@
+//! Where tensors go through a function: what it is given and what it returns are shown to whoever watches the graph.
+//!
+//! As little as possible is written: an argument that is a shared reference is looked at when the body is done, one
+//! that the body takes before it, and both only where their written types may hold a tensor.
+
+use crate::function::{Function, Pattern, is_never};
+use crate::hints;
+use crate::site::Context;
+use crate::tokens::{is_punct, is_word};
+use crate::valid::{Set, holds_impl};
+use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
+use quote::quote_spanned;
+
+/// What is looked at.
+pub(crate) struct Crossing {
+    hints: u32,
+    /// Arguments that are still there when the body is done.
+    lent: Vec<Ident>,
+    /// Those that it takes.
+    taken: Vec<Ident>,
+    /// The function has no span of its own.
+    bare: bool,
+    /// The body may return before its end.
+    pub(crate) returns_early: bool,
+}
+
+/// Types, and parts of their paths, that hold no tensor.
+const PLAIN: [&str; 58] = [
+    "bool",
+    "char",
+    "str",
+    "String",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "u128",
+    "usize",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "i128",
+    "isize",
+    "f32",
+    "f64",
+    "Option",
+    "Result",
+    "Vec",
+    "Box",
+    "Rc",
+    "Arc",
+    "Cow",
+    "HashMap",
+    "BTreeMap",
+    "std",
+    "core",
+    "alloc",
+    "collections",
+    "sync",
+    "rc",
+    "borrow",
+    "io",
+    "fmt",
+    "Path",
+    "PathBuf",
+    "path",
+    "Device",
+    "DType",
+    "Shape",
+    "VarBuilder",
+    "VarMap",
+    "GradStore",
+    "Self",
+    "mut",
+    "const",
+    "candle",
+    "candle_core",
+    "candle_nn",
+    "anyhow",
+    "Error",
+    "error",
+    "backprop",
+    "CandleResult",
+    "static",
+    "Duration",
+];
+
+/// Whether a written type may hold a tensor.
+fn may_hold(ty: &[TokenTree]) -> bool {
+    let mut lifetime = false;
+    ty.iter().any(|tree| match tree {
+        TokenTree::Ident(word) => {
+            let plain = PLAIN.iter().any(|plain| word == plain);
+            !std::mem::take(&mut lifetime) && !plain
+        }
+        TokenTree::Group(group) => may_hold(&group.stream().into_iter().collect::<Vec<_>>()),
+        TokenTree::Punct(punct) => {
+            lifetime = punct.as_char() == '\'';
+            false
+        }
+        TokenTree::Literal(_) => false,
+    })
+}
+
+fn holds_word(ty: &[TokenTree], word: &str) -> bool {
+    ty.iter().any(|tree| match tree {
+        TokenTree::Ident(found) => found == word,
+        TokenTree::Group(group) => {
+            holds_word(&group.stream().into_iter().collect::<Vec<_>>(), word)
+        }
+        _ => false,
+    })
+}
+
+/// Whether a written type, from its colon on, is a shared reference.
+fn is_lent(ty: &[TokenTree]) -> bool {
+    if !is_punct(ty.get(1), '&') {
+        return false;
+    }
+    let after = if is_punct(ty.get(2), '\'') { 4 } else { 2 };
+    !is_word(ty.get(after), "mut")
+}
+
+impl Crossing {
+    /// What there is to look at in a function with this body; nothing where no tensor can go through.
+    pub(crate) fn of(function: &Function, set: &Set, text: &str) -> Option<Self> {
+        let output = function.output.as_deref()?;
+        let opaque = is_never(output) || holds_impl(output) || holds_word(output, "dyn");
+        if set.measured.is_some() || opaque || is_punct(output.first(), '&') || !may_hold(output) {
+            return None;
+        }
+        let (mut lent, mut taken) = (Vec::new(), Vec::new());
+        for param in &function.params {
+            // One with attributes may be configured away; one that the body does not name does not go through.
+            let Pattern::Name(name) = &param.pattern else {
+                continue;
+            };
+            let opaque = holds_impl(&param.ty)
+                || holds_word(&param.ty, "dyn")
+                || holds_word(&param.ty, "fn");
+            let text_of_name = name.to_string();
+            if !param.attributes.is_empty()
+                || opaque
+                || text_of_name.starts_with('_')
+                || !may_hold(&param.ty)
+                || !hints::mentions(text, &text_of_name)
+            {
+                continue;
+            }
+            let into = if is_lent(&param.ty) {
+                &mut lent
+            } else {
+                &mut taken
+            };
+            into.push(name.clone());
+        }
+        if lent.is_empty() && taken.is_empty() {
+            return None;
+        }
+        Some(Self {
+            hints: hints::of(text),
+            lent,
+            taken,
+            bare: !set.opens_span(),
+            returns_early: hints::mentions(text, "return"),
+        })
+    }
+
+    /// What runs before the body.
+    pub(crate) fn before(&self, context: &Context) -> TokenStream {
+        if self.taken.is_empty() {
+            return TokenStream::new();
+        }
+        let private = &context.private;
+        let taken = &self.taken;
+        quote_spanned! {Span::mixed_site()=>
+            let given = #private::given(&[#(#private::Shown(&#taken).shown()),*]);
+        }
+    }
+
+    /// What runs when the value is there, inside the span.
+    pub(crate) fn after(&self, context: &Context, value: &TokenStream) -> TokenStream {
+        let site = Span::mixed_site();
+        let private = &context.private;
+        let hints = Literal::u32_unsuffixed(self.hints);
+        let lent = &self.lent;
+        let given = match self.taken.is_empty() {
+            true => quote_spanned!(site=> #private::given(&[])),
+            false => quote_spanned!(site=> given),
+        };
+        let shown = quote_spanned! {site=>
+            &[#(#private::Shown(&#lent).shown()),*], #private::Shown(#value).shown()
+        };
+        let call = if self.bare {
+            let name = &context.default_name;
+            let place = quote_spanned!(site=> #private::RecordSite::new(#name, ::core::file!(), ::core::line!()));
+            quote_spanned!(site=> crossed_bare(#hints, const { &#place }, #given, #shown))
+        } else {
+            quote_spanned!(site=> crossed(#hints, #given, #shown))
+        };
+        quote_spanned! {site=>
+            if #private::crossing() {
+                #private::#call;
+            }
+        }
+    }
+
+    /// The body's value, looked at on its way.
+    pub(crate) fn around(&self, context: &Context, body: &TokenStream) -> TokenStream {
+        let site = Span::mixed_site();
+        let private = &context.private;
+        let look = self.after(context, &quote_spanned!(site=> value));
+        quote_spanned!(site=> #private::tap(#body, |value| { #look }))
+    }
+}
