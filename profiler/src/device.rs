@@ -47,6 +47,25 @@ pub(crate) fn is_recording(_: &candle_core::Device) -> bool {
     false
 }
 
+/// Bytes used, free and there in all, where the device says so in absolute figures.
+#[cfg(feature = "cuda")]
+pub(crate) fn memory(device: &candle_core::Device) -> Option<(u64, u64, u64)> {
+    use candle_core::cuda_backend::cudarc::driver::result;
+    if !device.is_cuda() || is_recording(device) {
+        return None;
+    }
+    // Of the device whose context is current on this thread: candle has just used it.
+    let (free, all) = result::mem_get_info().ok()?;
+    let (free, all) = (u64::try_from(free).ok()?, u64::try_from(all).ok()?);
+    Some((all.saturating_sub(free), free, all))
+}
+
+/// Of other devices candle tells nothing.
+#[cfg(all(feature = "candle", not(feature = "cuda")))]
+pub(crate) fn memory(_: &candle_core::Device) -> Option<(u64, u64, u64)> {
+    None
+}
+
 #[allow(private_interfaces, reason = "for this crate alone")]
 impl DeviceName for str {
     fn describe(&self) -> (String, Option<DeviceHandle>) {

@@ -116,7 +116,7 @@ pub(crate) fn captured(at: &Ended, site: &RecordSite, found: &Found) {
         return;
     };
     let call = current_call();
-    let message = message(site, call.as_deref(), found);
+    let message = message(Some(site), call.as_deref(), found);
     if state.settings.nonfinite.stop {
         if let Some(call) = &call {
             call.alarm();
@@ -129,7 +129,7 @@ pub(crate) fn captured(at: &Ended, site: &RecordSite, found: &Found) {
 
 /// Something was found on a step that is not captured.
 pub(crate) fn watched(call: &Arc<Call>, site: &RecordSite, found: &Found) {
-    let message = message(site, Some(call), found);
+    let message = message(Some(site), Some(call), found);
     if crate::capture::state().is_some_and(|state| state.settings.nonfinite.stop) {
         call.alarm();
         return stop(&Ended::here(), &message);
@@ -151,12 +151,29 @@ fn tell(call: Option<&Arc<Call>>, told: bool, message: &str) {
     }
 }
 
-fn message(site: &RecordSite, call: Option<&Call>, found: &Found) -> String {
-    let mut text = format!("a value that is not finite: {}", found.what);
-    if let Some(function) = site.function {
-        text += &format!(", in {}", function.resolve());
+/// Something was found at the end of a captured step, when a device gave its statistics. Gives why the program has to
+/// stop, if it has.
+#[cfg(feature = "candle")]
+pub(crate) fn at_the_end(call: &Arc<Call>, found: &Found) -> Option<String> {
+    let state = crate::capture::state()?;
+    let message = message(None, Some(call), found);
+    if state.settings.nonfinite.stop {
+        call.alarm();
+        return Some(message);
     }
-    text += &format!(" ({}:{})", site.file, site.line);
+    let told = matches!(state.settings.summary, SummaryTo::Stderr);
+    tell(Some(call), told, &message);
+    None
+}
+
+fn message(site: Option<&RecordSite>, call: Option<&Call>, found: &Found) -> String {
+    let mut text = format!("a value that is not finite: {}", found.what);
+    if let Some(site) = site {
+        if let Some(function) = site.function {
+            text += &format!(", in {}", function.resolve());
+        }
+        text += &format!(" ({}:{})", site.file, site.line);
+    }
     if let Some(call) = call {
         text += &format!(", step {} of {}", call.step, call.counter.name);
     }
@@ -173,6 +190,11 @@ fn stop(at: &Ended, message: &str) {
     {
         let _ = session.wait();
     }
+    panic(message);
+}
+
+/// The panic that the user asked for.
+pub(crate) fn panic(message: &str) {
     if std::thread::panicking() {
         // A second panic would take the whole process down without a word.
         return crate::say::say!("{message}");

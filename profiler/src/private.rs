@@ -121,7 +121,9 @@ pub fn numbered_text(
     text: impl FnOnce(u64) -> String,
 ) -> Option<String> {
     match recorder() {
-        Some(recorder) => Some(own(|| text(recorder.ordinal(std::ptr::from_ref(site).addr())))),
+        Some(recorder) => Some(own(|| {
+            text(recorder.ordinal(std::ptr::from_ref(site).addr()))
+        })),
         None if watching() => capture::watched_ordinal(site).map(text),
         None => None,
     }
@@ -137,7 +139,9 @@ pub fn inner_numbered_text(
         Some(recorder) => {
             let number = recorder.own_ordinal();
             let site = std::ptr::from_ref(site).addr();
-            Some(own(|| text(number.unwrap_or_else(|| recorder.ordinal(site)))))
+            Some(own(|| {
+                text(number.unwrap_or_else(|| recorder.ordinal(site)))
+            }))
         }
         None if watching() => capture::watched_ordinal(site).map(text),
         None => None,

@@ -7,7 +7,9 @@ use super::detached::SpanCell;
 use super::site::{RecordSite, SpanSource};
 use crate::allocator::Taken;
 use crate::nonfinite::Good;
-use crate::trace::{GradientEvent, TensorEvent, TensorStatsEvent};
+#[cfg(feature = "candle")]
+use crate::tensor::Later;
+use crate::trace::{DeviceMemoryEvent, GradientEvent, OpEvent, TensorEvent, TensorStatsEvent};
 
 /// A rare record of a thread's stream.
 pub(crate) enum Cold {
@@ -87,11 +89,22 @@ pub(crate) enum Evidence {
         /// What the label's tensor held when it was all right, where it is not now.
         before: Option<Good>,
     },
+    /// Statistics that a device still has to give.
+    #[cfg(feature = "candle")]
+    Later(Arc<Later>),
     Scalar {
         event: Box<TensorStatsEvent>,
         value: f64,
     },
     Tensor(Box<TensorEvent>),
+    /// A device's memory, at the record's time.
+    DeviceMemory(Box<DeviceMemoryEvent>),
+    /// An operation between two readings of the clock, which the event leaves open.
+    Op {
+        event: Box<OpEvent>,
+        from: u64,
+        to: u64,
+    },
     Gradient {
         event: Box<GradientEvent>,
         /// The variable's serial number, where it is known.
@@ -115,6 +128,7 @@ impl Evidence {
         let shape = match self {
             Self::Statistics { event, .. } => 2 * event.shape.len(),
             Self::Tensor(event) => event.shape.len(),
+            Self::Op { event, .. } => event.shape.len() + 2 * event.inputs.len(),
             _ => 0,
         };
         1024 + 24 * shape + 6 * self.label().len()
@@ -124,8 +138,12 @@ impl Evidence {
     pub(crate) fn label(&self) -> &str {
         match self {
             Self::Statistics { event, .. } | Self::Scalar { event, .. } => &event.label,
+            #[cfg(feature = "candle")]
+            Self::Later(later) => later.label(),
             Self::Tensor(event) => event.label.as_deref().unwrap_or("tensor"),
             Self::Gradient { event, .. } => &event.key,
+            Self::Op { event, .. } => &event.op_name,
+            Self::DeviceMemory(event) => &event.device,
             Self::Crossing { .. } | Self::Backward(_) | Self::Note(_) => "",
         }
     }

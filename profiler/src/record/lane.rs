@@ -177,8 +177,13 @@ impl Lane {
 
     /// A span of this depth begins: what its thread takes from now on is counted.
     fn mark_memory(&mut self, depth: u64) {
-        if self.session().is_some_and(|session| session.counts_memory()) {
-            let below = usize::try_from(depth).unwrap_or(usize::MAX).saturating_sub(1);
+        if self
+            .session()
+            .is_some_and(|session| session.counts_memory())
+        {
+            let below = usize::try_from(depth)
+                .unwrap_or(usize::MAX)
+                .saturating_sub(1);
             self.memory.resize(below, None);
             self.memory.push(Some(memory::mark()));
         }
@@ -186,7 +191,9 @@ impl Lane {
 
     /// What the thread has taken in the span of this depth, which ends.
     fn taken(&mut self, depth: u64) -> Option<Taken> {
-        let below = usize::try_from(depth).unwrap_or(usize::MAX).saturating_sub(1);
+        let below = usize::try_from(depth)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(1);
         let mark = self.memory.get(below).copied().flatten();
         self.memory.truncate(below);
         mark.map(memory::taken)
@@ -462,6 +469,10 @@ impl Recorder {
         let lane = &mut *lane;
         if let Sink::ByHand(hand) = &lane.sink {
             return hand.session.observe(evidence);
+        }
+        #[cfg(feature = "candle")]
+        if let (Evidence::Later(later), Some(session)) = (&evidence, lane.session()) {
+            session.await_statistics(later);
         }
         let ticks = clock().raw();
         self.push_cold(

@@ -18,6 +18,8 @@ mod reading;
 mod recorder;
 mod replay;
 mod session;
+#[cfg(all(test, not(feature = "off")))]
+mod session_tests;
 mod site;
 mod stream;
 mod writer;

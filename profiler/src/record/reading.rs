@@ -265,12 +265,19 @@ impl Reading {
                 let detached = self.detached();
                 match owner {
                     Owner::Innermost => {
-                        let (id, span) = match self.stack.last() {
-                            Some(frame) => (frame.id, frame.name.clone()),
-                            None => (ROOT, SpanName::Root),
+                        let (id, span, since) = match self.stack.last() {
+                            Some(frame) => (frame.id, frame.name.clone(), frame.start_ns),
+                            None => (ROOT, SpanName::Root, 0),
                         };
                         let path = &|| self.path(None);
-                        let at = Where { id, span, path, detached };
+                        let at = Where {
+                            id,
+                            span,
+                            path,
+                            detached,
+                            now,
+                            since,
+                        };
                         replay.evidence(at, evidence);
                     }
                     Owner::LastEnded => {
@@ -278,7 +285,14 @@ impl Reading {
                         let own = self.stack.last().is_none_or(|frame| frame.id != id);
                         let name = span.clone();
                         let path = &|| self.path(own.then_some(&name));
-                        let at = Where { id, span, path, detached };
+                        let at = Where {
+                            id,
+                            span,
+                            path,
+                            detached,
+                            now,
+                            since: 0,
+                        };
                         replay.evidence(at, evidence);
                     }
                     Owner::Cell(cell) => {
@@ -286,7 +300,14 @@ impl Reading {
                         let span = SpanName::of_cell(&cell);
                         let name = span.clone();
                         let path = &|| name.resolve().into_owned();
-                        let at = Where { id, span, path, detached };
+                        let at = Where {
+                            id,
+                            span,
+                            path,
+                            detached,
+                            now,
+                            since: 0,
+                        };
                         replay.evidence(at, evidence);
                     }
                 }
@@ -427,13 +448,7 @@ impl Reading {
     }
 
     /// Ends the innermost level.
-    fn close(
-        &mut self,
-        replay: &mut Replay,
-        now: u64,
-        flags: HowClosed,
-        memory: Option<Taken>,
-    ) {
+    fn close(&mut self, replay: &mut Replay, now: u64, flags: HowClosed, memory: Option<Taken>) {
         let Some(frame) = self.stack.pop() else {
             return;
         };

@@ -15,6 +15,8 @@ use super::site::{CallSite, RecordSite, SpanSource};
 use super::stream::clock;
 use crate::allocator::Taken;
 use crate::phase::ExecutionStep;
+#[cfg(feature = "candle")]
+use crate::tensor::Later;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{
     GradientEvent, GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
@@ -53,6 +55,9 @@ pub(super) struct Replay {
     listed: u64,
     pub(super) digest: Digest,
     cuts: Cuts,
+    /// Statistics that a device gives at the end, each with its span and that span's path.
+    #[cfg(feature = "candle")]
+    later: Vec<(u64, SpanName, String, Arc<Later>)>,
     /// Spans and records besides the root and the measured span.
     pub(super) inner: u64,
     pub(super) late: u64,
@@ -86,6 +91,10 @@ pub(super) struct Where<'a> {
     pub(super) path: &'a dyn Fn() -> String,
     /// The span or one around it says that the graph ends in it.
     pub(super) detached: bool,
+    /// When it was recorded, in nanoseconds.
+    pub(super) now: u64,
+    /// When the span began, where it is open on the thread's own stack.
+    pub(super) since: u64,
 }
 
 /// A span's name, for the places where evidence is told of; cheap to hand on for the many spans that have none.
@@ -145,6 +154,8 @@ impl Replay {
             listed: ROOT,
             digest,
             cuts: Cuts::default(),
+            #[cfg(feature = "candle")]
+            later: Vec::new(),
             inner: 0,
             late: 0,
             waited: 0,
@@ -319,7 +330,9 @@ impl Replay {
             open_at_end: false,
         };
         let polled = end.polled.map(|(busy, polls)| (self.span_of(busy), polls));
-        self.detached_lines(id, &span, parent, end.end, flags, polled, end.memory, thread);
+        self.detached_lines(
+            id, &span, parent, end.end, flags, polled, end.memory, thread,
+        );
         true
     }
 
@@ -437,6 +450,8 @@ impl Replay {
             span,
             path,
             detached,
+            now,
+            since,
         } = at;
         // What is looked at unasked is no reason to keep a trace.
         if !matches!(evidence, Evidence::Crossing { .. } | Evidence::Backward(_)) {
@@ -458,6 +473,8 @@ impl Replay {
                 self.digest.statistics(&event.label, &path(), &statistics);
                 self.line(&TraceEvent::TensorStats(*event));
             }
+            #[cfg(feature = "candle")]
+            Evidence::Later(later) => self.later.push((id, span, path(), later)),
             Evidence::Scalar { mut event, value } => {
                 event.span_id = span_id;
                 self.digest.scalar(&event.label, value);
@@ -466,6 +483,21 @@ impl Replay {
             Evidence::Tensor(mut event) => {
                 event.span_id = span_id;
                 self.line(&TraceEvent::Tensor(*event));
+            }
+            Evidence::DeviceMemory(mut event) => {
+                event.timestamp_ns = now;
+                self.line(&TraceEvent::DeviceMemory(*event));
+            }
+            Evidence::Op {
+                mut event,
+                from,
+                to,
+            } => {
+                event.span_id = span_id;
+                // A call may leave a span open that began inside it.
+                event.timestamp_ns = self.ns(from).max(since);
+                event.duration_ns = self.ns(to).saturating_sub(event.timestamp_ns);
+                self.line(&TraceEvent::Op(*event));
             }
             Evidence::Gradient { mut event, var } => {
                 self.gradients += 1;
@@ -496,6 +528,22 @@ impl Replay {
         }
     }
 
+    /// What devices gave at the end, in the order in which it was asked for.
+    #[cfg(feature = "candle")]
+    fn read_back(&mut self) {
+        for (id, span, path, later) in std::mem::take(&mut self.later) {
+            let at = Where {
+                id,
+                span,
+                path: &|| path.clone(),
+                detached: false,
+                now: 0,
+                since: 0,
+            };
+            self.evidence(at, later.take());
+        }
+    }
+
     /// Writes what ends a trace: the spans of other threads and futures, the root, the terminal line.
     pub(super) fn end(&mut self, at: u64, end: &End) {
         while let Some((id, span)) = self.open_detached.pop_first() {
@@ -509,8 +557,19 @@ impl Replay {
                 open_at_end: true,
                 ..HowClosed::default()
             };
-            self.detached_lines(id, &span, parent, at.max(cell.start), flags, None, None, None);
+            self.detached_lines(
+                id,
+                &span,
+                parent,
+                at.max(cell.start),
+                flags,
+                None,
+                None,
+                None,
+            );
         }
+        #[cfg(feature = "candle")]
+        self.read_back();
         self.cut_graphs();
         let now = self.ns(at);
         EndLine {

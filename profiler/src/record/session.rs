@@ -10,6 +10,8 @@ use super::recorder::{self, Recorder};
 use super::stream::clock;
 use super::writer;
 use crate::allocator::Counting;
+#[cfg(feature = "candle")]
+use crate::tensor::Later;
 use crate::thread::thread_key;
 
 /// How long the profiler waits for a writer that makes no progress.
@@ -34,6 +36,9 @@ pub(crate) struct Session {
     result: Mutex<Option<Finished>>,
     done: Condvar,
     synchronize: Option<Wait>,
+    /// What devices still have to give.
+    #[cfg(feature = "candle")]
+    later: Mutex<Vec<Arc<Later>>>,
     /// Memory is counted until the end.
     counting: Mutex<Option<Counting>>,
     counts: bool,
@@ -115,9 +120,26 @@ impl Session {
             result: Mutex::new(None),
             done: Condvar::new(),
             synchronize: manner.synchronize,
+            #[cfg(feature = "candle")]
+            later: Mutex::default(),
             counts: manner.memory.is_some(),
             counting: Mutex::new(manner.memory),
         })
+    }
+
+    /// A device will give these when it is asked at the end.
+    #[cfg(feature = "candle")]
+    pub(super) fn await_statistics(&self, later: &Arc<Later>) {
+        let mut all = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(Arc::clone(later));
+    }
+
+    /// Reads back what devices still have to give; the first value that is not finite.
+    #[cfg(feature = "candle")]
+    pub(crate) fn read_back(&self) -> Option<crate::nonfinite::Found> {
+        let mut all = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = std::mem::take(&mut *all);
+        crate::tensor::read_back(&all)
     }
 
     /// Whether each begin and end of a span takes the long way.

@@ -4,11 +4,12 @@ mod alarms;
 pub(crate) mod cut;
 mod gradients;
 pub(crate) mod graph;
+mod later;
 mod mask;
 pub mod stats;
 mod wrap;
 
-use candle_core::{Tensor, Var};
+use candle_core::{DType, Tensor, Var};
 
 pub(crate) use alarms::watched;
 #[cfg(feature = "nn")]
@@ -17,6 +18,7 @@ pub use cut::{Detached, detached};
 pub use gradients::name_vars;
 pub(crate) use gradients::{evidence as gradient_evidence, state_of as gradient_state};
 pub(crate) use graph::Watch;
+pub(crate) use later::{Later, read_back};
 pub use wrap::{ByMode, ObserveExt, Plain, Profiled, Wrapped, profiled};
 
 use crate::instrument::candle::{device_label, dtype_label, tensor_id};
@@ -64,6 +66,9 @@ fn scalar(tensor: &Tensor) -> candle_core::Result<f64> {
             tensor.dims()
         );
     }
+    if crate::device::is_recording(tensor.device()) {
+        candle_core::bail!("the device was recording a graph, and the number could not be read");
+    }
     let statistics = stats::statistics(tensor)?;
     Ok(if statistics.nan > 0 {
         f64::NAN
@@ -85,25 +90,26 @@ pub(crate) fn evidence(
     emit: &mut dyn FnMut(Evidence),
 ) -> Option<Found> {
     let mut found = None;
-    match stats::statistics(tensor) {
-        Ok(statistics) => {
-            let (alarm, before) = if allow_nonfinite {
-                (false, None)
-            } else {
-                found = alarms::judged(label, tensor, &statistics);
-                (
-                    found.is_some(),
-                    found.as_ref().and_then(|found| found.before),
-                )
-            };
-            let event = Box::new(statistics_event(label, tensor, statistics));
-            emit(Evidence::Statistics {
-                event,
-                alarm: Some(alarm),
-                before,
-            });
-        }
-        Err(error) => emit(Evidence::Note(format!("no statistics of {label}: {error}"))),
+    if crate::device::is_recording(tensor.device()) {
+        emit(Evidence::Note(format!(
+            "no statistics of {label}: the device was recording a graph"
+        )));
+    } else if later::waits(tensor) {
+        emit(match Later::begin(label, tensor, allow_nonfinite) {
+            Ok(later) => Evidence::Later(later),
+            Err(error) => Evidence::Note(format!("no statistics of {label}: {error}")),
+        });
+    } else {
+        emit(match stats::statistics(tensor) {
+            Ok(statistics) => {
+                let what = (tensor.dims(), tensor.dtype());
+                let (evidence, bad) =
+                    alarms::evidence(label, what, Some(tensor), allow_nonfinite, statistics);
+                found = bad;
+                evidence
+            }
+            Err(error) => Evidence::Note(format!("no statistics of {label}: {error}")),
+        });
     }
     emit(Evidence::Tensor(Box::new(tensor_event(
         Some(label),
@@ -140,7 +146,8 @@ fn tensor_event(label: Option<&str>, tensor: &Tensor) -> TensorEvent {
 /// The statistics of a tensor as an event; the span's id is left to whoever writes it.
 pub(crate) fn statistics_event(
     label: &str,
-    tensor: &Tensor,
+    dims: &[usize],
+    dtype: DType,
     statistics: Statistics,
 ) -> TensorStatsEvent {
     let extra = TensorStatsExtra {
@@ -159,8 +166,8 @@ pub(crate) fn statistics_event(
     TensorStatsEvent {
         span_id: String::new(),
         label: label.to_owned(),
-        shape: tensor.dims().to_vec(),
-        dtype: dtype_label(tensor.dtype()),
+        shape: dims.to_vec(),
+        dtype: dtype_label(dtype),
         elements: statistics.elements,
         non_finite: statistics.non_finite,
         rms: statistics.rms,
@@ -212,7 +219,7 @@ fn tell_foreign(type_name: &str) {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{DType, Device};
+    use candle_core::Device;
 
     use super::*;
 

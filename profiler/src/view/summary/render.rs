@@ -109,7 +109,11 @@ fn memory(page: &mut Page, digest: &Digest) {
     let cells = |(name, taken): &(&str, Taken)| {
         let net = bytes(taken.net.unsigned_abs());
         let sign = if taken.net < 0 { "-" } else { "" };
-        vec![(*name).to_owned(), format!("{sign}{net}"), bytes(taken.peak)]
+        vec![
+            (*name).to_owned(),
+            format!("{sign}{net}"),
+            bytes(taken.peak),
+        ]
     };
     let rows: Vec<Vec<String>> = taken.iter().take(MOST_SHOWN).map(cells).collect();
     if rows.is_empty() {
