@@ -17,6 +17,7 @@ mod hints;
 mod items;
 mod label;
 mod manifest;
+mod ops;
 mod params;
 mod site;
 mod statements;
@@ -39,7 +40,11 @@ fn attribute(kind: Kind, args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// A span tagged with a step of training: `forward`, `backward` or `optimizer`.
 ///
-/// Options: `name = "…"`, `kind = function|module|op`, `detached`, `crate = path`.
+/// Options: `name = "…"`, `kind = function|module|op`, `ops`, `ops(stats)`, `detached`, `crate = path`.
+///
+/// `ops` records each call in the body that gives a tensor: methods, operators, functions, closures' bodies included;
+/// `ops(stats)` also takes the statistics of what it gave, under the text of the receiver or the name of the `let`.
+/// Calls that hold a closure among their arguments or an `.await`, and what stands in macros, are left alone.
 #[proc_macro_attribute]
 pub fn profile_step(args: TokenStream, item: TokenStream) -> TokenStream {
     attribute(Kind::ProfileStep, args, item)
@@ -53,7 +58,8 @@ pub fn profile_span(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// The measured region: each call may be captured as one trace.
 ///
-/// Options: `infer`, `name = "…"`, `device = EXPR`, `step = EXPR`, `items = EXPR`, `tags(key = EXPR, …)`, `crate = path`.
+/// Options: `infer`, `name = "…"`, `device = EXPR`, `step = EXPR`, `items = EXPR`, `tags(key = EXPR, …)`, `ops`,
+/// `ops(stats)`, `crate = path`.
 /// A call fails with the `Err` it returns, but for functions whose return type holds `impl Trait` or that are
 /// `#[track_caller]`: their bodies stay where they are, and only a panic is seen. The same goes for a measured statement
 /// or turn of a loop: an `Err` that leaves it by `?` ends the call, but does not mark it as failed.

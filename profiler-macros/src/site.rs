@@ -55,12 +55,7 @@ impl Context {
 
     /// An attribute on a statement; `name` is what the statement binds.
     pub(crate) fn statement(&self, attribute: Span, name: Option<&str>) -> Place {
-        let line = if proc_macro::is_available() {
-            attribute.unwrap().line()
-        } else {
-            0
-        };
-        let line = Literal::u32_suffixed(u32::try_from(line).unwrap_or(0));
+        let line = line_of(attribute);
         let default_name = match name {
             Some(name) => self.text(name),
             None => self.default_name.clone(),
@@ -303,6 +298,16 @@ impl Set {
             .chain(&self.span)
             .find_map(|attribute| attribute.label.as_ref())
     }
+}
+
+/// The line of a token, as a literal.
+pub(crate) fn line_of(token: Span) -> Literal {
+    let line = if proc_macro::is_available() {
+        token.unwrap().line()
+    } else {
+        0
+    };
+    Literal::u32_suffixed(u32::try_from(line).unwrap_or(0))
 }
 
 /// A string literal of our own.

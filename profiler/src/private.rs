@@ -13,8 +13,10 @@ pub use crate::record::{
 pub use crate::trace::SpanKind;
 
 mod crossing;
+mod operation;
 pub mod outcome;
 pub use crossing::{Given, Hidden, Shown, crossed, crossed_bare, crossing, given};
+pub use operation::{OpBegin, OpSite, Operands, op, op_begin};
 pub use outcome::Outcome;
 
 use crate::capture;

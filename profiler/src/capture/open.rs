@@ -217,6 +217,7 @@ fn contract(planes: Planes, phase: ExecutionPhase) -> CaptureContract {
         && planes.contains(Plane::Gradients);
     CaptureContract {
         measurement_scope: MeasurementScope::ProfiledWork,
+        operations: partial(cfg!(feature = "candle") && planes.contains(Plane::Ops)),
         activations: partial(tensors),
         tensors: partial(tensors),
         gradients: partial(gradients),

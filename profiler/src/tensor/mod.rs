@@ -118,6 +118,11 @@ pub(crate) fn evidence(
     found
 }
 
+/// That a tensor was there, without a look at its elements.
+pub(crate) fn seen(label: &str, tensor: &Tensor) -> Evidence {
+    Evidence::Tensor(Box::new(tensor_event(Some(label), tensor)))
+}
+
 fn tensor_event(label: Option<&str>, tensor: &Tensor) -> TensorEvent {
     let is_variable = tensor.is_variable();
     let dtype = dtype_label(tensor.dtype());
@@ -184,6 +189,10 @@ pub(crate) fn as_tensor<T: ?Sized>(value: &T) -> Option<&Tensor> {
     if is == typeid::of::<Tensor>() {
         // SAFETY: `T` is `Tensor`, which has no lifetime that `typeid` could be blind to.
         return Some(unsafe { &*at.cast::<Tensor>() });
+    }
+    if is == typeid::of::<Var>() {
+        // SAFETY: `T` is `Var`, which has no lifetime either.
+        return Some(unsafe { &*at.cast::<Var>() }.as_tensor());
     }
     if is == typeid::of::<&Tensor>() || is == typeid::of::<&mut Tensor>() {
         // SAFETY: `T` is a reference to a `Tensor`, both kinds of which have the layout of a pointer; it lives at
