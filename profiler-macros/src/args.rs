@@ -1,6 +1,7 @@
 //! What stands in the parentheses of an attribute, as data.
 
 use crate::label::Label;
+use crate::ops::Mode;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -56,14 +57,14 @@ impl Kind {
         match self {
             Self::ProfileStep => {
                 "`forward`, `backward` or `optimizer` (also `fwd`, `bwd`, `optim`), then `name = \"…\"`, \
-                 `kind = function|module|op`, `detached`, `crate = path`"
+                 `kind = function|module|op`, `ops`, `ops(stats)`, `detached`, `crate = path`"
             }
             Self::ProfileSpan => {
-                "`name = \"…\"`, `kind = function|module|op`, `detached`, `crate = path`"
+                "`name = \"…\"`, `kind = function|module|op`, `ops`, `ops(stats)`, `detached`, `crate = path`"
             }
             Self::Measured => {
                 "`infer`, `name = \"…\"`, `device = EXPR`, `step = EXPR`, `items = EXPR`, `tags(key = EXPR, …)`, \
-                 `gradients = EXPR`, `crate = path`"
+                 `gradients = EXPR`, `ops`, `ops(stats)`, `crate = path`"
             }
             Self::RecordGradients => {
                 "`vars = EXPR`, `root = \"…\"`, `only = \"…\"`, `frozen = \"…\"` (names' beginnings, separated by commas), \
@@ -90,6 +91,8 @@ pub(crate) struct Attribute {
     /// `kind = …`, as a variant of `SpanKind`.
     pub(crate) span_kind: Option<&'static str>,
     pub(crate) detached: bool,
+    /// `ops`, `ops(stats)`
+    pub(crate) ops: Option<Mode>,
     pub(crate) allow_nonfinite: bool,
     pub(crate) measure: Measure,
     pub(crate) gradients: Gradients,
@@ -129,6 +132,7 @@ impl Attribute {
             step: None,
             span_kind: None,
             detached: false,
+            ops: None,
             allow_nonfinite: false,
             measure: Measure::default(),
             gradients: Gradients::default(),
@@ -223,6 +227,7 @@ impl Attribute {
                 once(&mut self.span_kind, variant, word, self.kind)
             }
             "detached" => flag(&mut self.detached, word, self.kind),
+            "ops" => self.operations(word, input),
             other if self.kind == Kind::ProfileStep && !input.peek(Token![=]) => {
                 let variant = match other {
                     "forward" | "fwd" => "Forward",
@@ -245,6 +250,7 @@ impl Attribute {
     fn measured_option(&mut self, word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
         match word.to_string().as_str() {
             "infer" => flag(&mut self.measure.infer, word, self.kind),
+            "ops" => self.operations(word, input),
             "name" => self.name(word, input),
             "device" => once(
                 &mut self.measure.device,
@@ -312,6 +318,24 @@ impl Attribute {
         }
         let literal: LitStr = input.parse()?;
         once(&mut self.label, Label::read(&literal)?, word, self.kind)
+    }
+
+    /// `ops`, `ops(stats)`
+    fn operations(&mut self, word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        let mut mode = Mode::Calls;
+        if input.peek(syn::token::Paren) {
+            let group;
+            syn::parenthesized!(group in input);
+            let stats = group.call(Ident::parse_any)?;
+            if stats != "stats" || !group.is_empty() {
+                return Err(syn::Error::new(
+                    stats.span(),
+                    "allowed are `ops` and `ops(stats)`",
+                ));
+            }
+            mode = Mode::Statistics;
+        }
+        once(&mut self.ops, mode, word, self.kind)
     }
 
     fn unknown(&self, word: &Ident) -> syn::Error {

@@ -9,6 +9,7 @@ use crate::function::{self, Body, Function, Item, Pattern, is_never, without_imp
 use crate::gradients::{self, Taken};
 use crate::hints;
 use crate::items::item_len;
+use crate::ops;
 use crate::params::{Rebind, argument, params, rebindings};
 use crate::site::{Context, Flavour, Record};
 use crate::statements::{Scan, Statements};
@@ -127,7 +128,21 @@ fn expand(
         context.arguments = gradients::arguments(&context, function, &|_| true);
     }
     let mut statements = Statements::expanding(&context);
-    let body = statements.body(block.stream());
+    let mode = set.ops().filter(|_| !off);
+    let mut body = match mode {
+        None => statements.body(block.stream()),
+        Some(mode) => {
+            // What is rewritten here is not rewritten again for a statement.
+            statements.has_ops = true;
+            let rewritten = ops::rewrite(&context, mode, block.stream());
+            let mut scan = statements.body(rewritten.clone());
+            scan.changed.get_or_insert(rewritten);
+            scan
+        }
+    };
+    if mode.is_some() {
+        body.text = block.stream().to_string();
+    }
     let absorbed = markers(function, stacked, &statements);
     if let Some(error) = statements.into_error() {
         return Err(error);
@@ -346,7 +361,13 @@ impl Plan<'_> {
                 params(self.function, rebind),
             );
         }
-        let mut tokens = regroup(header);
+        // A call that never returns makes ours around it unreachable, which is no fault of the program's.
+        let allowed = self.set.ops().is_some();
+        let mut tokens = match allowed {
+            true => quote_spanned!(Span::mixed_site()=> #[allow(unreachable_code)]),
+            false => TokenStream::new(),
+        };
+        tokens.extend(regroup(header));
         braces(body, self.span).to_tokens(&mut tokens);
         tokens
     }

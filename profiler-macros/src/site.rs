@@ -58,12 +58,7 @@ impl Context {
 
     /// An attribute on a statement; `name` is what the statement binds.
     pub(crate) fn statement(&self, attribute: Span, name: Option<&str>) -> Place {
-        let line = if proc_macro::is_available() {
-            attribute.unwrap().line()
-        } else {
-            0
-        };
-        let line = Literal::u32_suffixed(u32::try_from(line).unwrap_or(0));
+        let line = line_of(attribute);
         let default_name = match name {
             Some(name) => self.text(name),
             None => self.default_name.clone(),
@@ -236,7 +231,10 @@ impl Context {
         let allow = attribute
             .allow_nonfinite
             .then(|| quote_spanned!(site=> .allow_nonfinite()));
-        let constant = quote_spanned!(site=> const { &#private::RecordSite::new(#name, ::core::file!(), #line)#allow });
+        let function = &self.default_name;
+        let constant = quote_spanned! {site=>
+            const { &#private::RecordSite::new(#name, ::core::file!(), #line).within(#function)#allow }
+        };
         let (early, text) = match self.built(attribute, &constant, inside) {
             Some(built) => {
                 let variable = Ident::new(&format!("text{number}"), site);
@@ -325,6 +323,16 @@ impl Set {
             .chain(&self.span)
             .find_map(|attribute| attribute.label.as_ref())
     }
+}
+
+/// The line of a token, as a literal.
+pub(crate) fn line_of(token: Span) -> Literal {
+    let line = if proc_macro::is_available() {
+        token.unwrap().line()
+    } else {
+        0
+    };
+    Literal::u32_suffixed(u32::try_from(line).unwrap_or(0))
 }
 
 /// A string literal of our own.

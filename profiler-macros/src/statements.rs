@@ -16,6 +16,8 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 pub(crate) struct Statements<'a> {
     /// None: attributes are only taken away.
     context: Option<&'a Context>,
+    /// The operation calls of the whole body are observed already.
+    pub(crate) has_ops: bool,
     error: Option<syn::Error>,
     /// The paths of the attributes that were carried out or taken away.
     pub(crate) absorbed: Vec<Vec<TokenTree>>,
@@ -58,6 +60,7 @@ impl<'a> Statements<'a> {
     pub(crate) fn expanding(context: &'a Context) -> Self {
         Self {
             context: Some(context),
+            has_ops: false,
             error: None,
             absorbed: Vec::new(),
         }
@@ -67,6 +70,7 @@ impl<'a> Statements<'a> {
     pub(crate) fn stripping() -> Self {
         Self {
             context: None,
+            has_ops: false,
             error: None,
             absorbed: Vec::new(),
         }
@@ -174,7 +178,7 @@ impl<'a> Statements<'a> {
         let trees: Vec<TokenTree> = rest.iter().take(statement.len).cloned().collect();
         let trees = self.statements(trees.clone()).unwrap_or(trees);
         let expansion = match self.context {
-            Some(context) => expand(context, attributes, &statement, &trees),
+            Some(context) => expand(context, attributes, &statement, &trees, self.has_ops),
             None => Ok(None),
         };
         match expansion {
@@ -200,6 +204,7 @@ impl<'a> Statements<'a> {
 }
 
 /// The outer attributes before a statement.
+#[derive(Clone)]
 pub(crate) struct Attributes {
     pub(crate) ours: Vec<Ours>,
     pub(crate) others: Vec<TokenTree>,

@@ -73,6 +73,17 @@ impl Set {
             .find_map(|attribute| attribute.runtime.as_ref())
     }
 
+    /// What `ops` asks for, wherever it was given.
+    pub(crate) fn ops(&self) -> Option<crate::ops::Mode> {
+        let mut all = self.span.iter().chain(&self.measured);
+        let asked = all.clone().find_map(|attribute| attribute.ops);
+        let statistics = all.any(|attribute| attribute.ops == Some(crate::ops::Mode::Statistics));
+        asked.map(|mode| match statistics {
+            true => crate::ops::Mode::Statistics,
+            false => mode,
+        })
+    }
+
     pub(crate) fn opens_span(&self) -> bool {
         self.span.is_some() || self.measured.is_some()
     }

@@ -36,6 +36,7 @@ fn open(name: impl Into<Box<str>>, step: Option<ExecutionStep>) -> Span {
     match recorder() {
         None => Span::none(),
         Some(recorder) => {
+            let _own = crate::allocator::uncounted();
             let name = named(name.into(), location);
             Span::enter_as(
                 recorder,
@@ -50,7 +51,7 @@ fn open(name: impl Into<Box<str>>, step: Option<ExecutionStep>) -> Span {
 }
 
 /// A blank name says nothing: the place stands in.
-fn named(name: Box<str>, location: &Location<'_>) -> Box<str> {
+pub(crate) fn named(name: Box<str>, location: &Location<'_>) -> Box<str> {
     if !name.trim().is_empty() {
         return name;
     }
@@ -77,6 +78,7 @@ pub fn measure(name: impl Into<Box<str>>) -> Measured {
     match capture::current_or_off() {
         Err(()) => Measured::off(),
         Ok(Some(recorder)) => {
+            let _own = crate::allocator::uncounted();
             Measured::inside_named(recorder, source(named(name.into(), location)))
         }
         Ok(None) => match capture::state() {
@@ -115,9 +117,19 @@ pub fn measure_with<T, E: std::fmt::Display>(
 #[inline]
 #[track_caller]
 pub fn record_stats<T: Observe + ?Sized>(label: &str, value: &T) {
-    if cfg!(feature = "off") || recorder().is_none() {
+    if cfg!(feature = "off") {
         return;
     }
+    if recorder().is_none() {
+        if crate::nonfinite::watching() {
+            let site = site(Location::caller());
+            crate::observe::watch(&site, Some(label.to_owned()), &|observer| {
+                value.observe(observer)
+            });
+        }
+        return;
+    }
+    let _own = crate::allocator::uncounted();
     let site = site(Location::caller());
     crate::observe::statistics(&Ended::here(), &site, Some(label.to_owned()), &|observer| {
         value.observe(observer)
@@ -128,9 +140,19 @@ pub fn record_stats<T: Observe + ?Sized>(label: &str, value: &T) {
 #[inline]
 #[track_caller]
 pub fn record_scalar<T: ObserveScalar + ?Sized>(label: &str, value: &T) {
-    if cfg!(feature = "off") || recorder().is_none() {
+    if cfg!(feature = "off") {
         return;
     }
+    if recorder().is_none() {
+        if crate::nonfinite::watching() {
+            let site = site(Location::caller());
+            crate::observe::watch_scalar(&site, Some(label.to_owned()), &|observer| {
+                value.observe_scalar(observer)
+            });
+        }
+        return;
+    }
+    let _own = crate::allocator::uncounted();
     let site = site(Location::caller());
     crate::observe::scalars(&Ended::here(), &site, Some(label.to_owned()), &|observer| {
         value.observe_scalar(observer)
@@ -179,9 +201,7 @@ const AFTER: Ended = Ended::last();
 /// Whether the gradients of the backward pass that is just over are wanted.
 #[cfg(feature = "candle")]
 fn watches() -> bool {
-    !cfg!(feature = "off")
-        && recorder().is_some()
-        && AFTER.wants(crate::capture::Plane::Gradients)
+    !cfg!(feature = "off") && recorder().is_some() && AFTER.wants(crate::capture::Plane::Gradients)
 }
 
 /// `loss.backward()` in a backward span, with the size of the graph, and the state and norm of each variable's
@@ -217,6 +237,10 @@ pub fn backward_step<O: candle_nn::Optimizer>(
     loss: &candle_core::Tensor,
 ) -> candle_core::Result<()> {
     let grads = backward(loss)?;
+    if !cfg!(feature = "off") && crate::nonfinite::watching() {
+        let at = site(Location::caller());
+        crate::observe::watch_gradients(&AFTER, &at, loss, &grads);
+    }
     let before = watches().then(|| crate::tensor::Moves::before(loss, &grads));
     {
         let _span = step_span("optimizer", ExecutionStep::Optimizer);

@@ -28,6 +28,12 @@ impl Shared {
                 event.span_id = span_id;
                 TraceEvent::TensorStats(*event)
             }
+            #[cfg(feature = "candle")]
+            Evidence::Later(later) => {
+                // A session by hand has no region whose end could be waited for.
+                let _ = crate::tensor::read_back(std::slice::from_ref(&later));
+                return self.observe(later.take());
+            }
             Evidence::Scalar { mut event, .. } => {
                 event.span_id = span_id;
                 event.extra = None;
@@ -37,6 +43,20 @@ impl Shared {
                 event.span_id = span_id;
                 event.extra = None;
                 TraceEvent::Tensor(*event)
+            }
+            Evidence::DeviceMemory(mut event) => {
+                event.timestamp_ns = self.elapsed_ns();
+                TraceEvent::DeviceMemory(*event)
+            }
+            Evidence::Op {
+                mut event,
+                from,
+                to,
+            } => {
+                event.span_id = span_id;
+                event.duration_ns = crate::record::clock().delta_as_nanos(from, to);
+                event.timestamp_ns = self.elapsed_ns().saturating_sub(event.duration_ns);
+                TraceEvent::Op(*event)
             }
             Evidence::Gradient { event, .. } => {
                 let _ = self.record_gradient(event.root, event.key, event.state, event.norm);

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use super::crossing::{Backward, Crossing};
 use super::detached::SpanCell;
 use super::site::{RecordSite, SpanSource};
-use crate::trace::{GradientEvent, TensorEvent, TensorStatsEvent};
+use crate::allocator::Taken;
+use crate::nonfinite::Good;
+#[cfg(feature = "candle")]
+use crate::tensor::Later;
+use crate::trace::{DeviceMemoryEvent, GradientEvent, OpEvent, TensorEvent, TensorStatsEvent};
 
 /// A rare record of a thread's stream.
 pub(crate) enum Cold {
@@ -15,7 +19,11 @@ pub(crate) enum Cold {
         measured: Option<MeasuredStart>,
     },
     /// The innermost frame ends: while its thread unwinds, or because a span below it did (`cut`).
-    Close { cut: bool, panicked: bool },
+    Close {
+        cut: bool,
+        panicked: bool,
+        memory: Option<Taken>,
+    },
     /// The frame `below` levels under the innermost one has given out a handle.
     Given { below: u64, cell: Arc<SpanCell> },
     /// What follows happens inside `cell`'s span (`None`: the root), which this thread's stack does not hold.
@@ -54,6 +62,8 @@ pub(crate) struct DetachedEnd {
     pub(crate) cancelled: bool,
     /// Ticks inside polls, and their number, where the span is a future's.
     pub(crate) polled: Option<(u64, u64)>,
+    /// What its thread took in it, where that is known.
+    pub(crate) memory: Option<Taken>,
 }
 
 /// Whose evidence it is.
@@ -76,12 +86,25 @@ pub(crate) enum Evidence {
         event: Box<TensorStatsEvent>,
         /// Whether values that are not finite are a problem; `None`: NaN and +inf are.
         alarm: Option<bool>,
+        /// What the label's tensor held when it was all right, where it is not now.
+        before: Option<Good>,
     },
+    /// Statistics that a device still has to give.
+    #[cfg(feature = "candle")]
+    Later(Arc<Later>),
     Scalar {
         event: Box<TensorStatsEvent>,
         value: f64,
     },
     Tensor(Box<TensorEvent>),
+    /// A device's memory, at the record's time.
+    DeviceMemory(Box<DeviceMemoryEvent>),
+    /// An operation between two readings of the clock, which the event leaves open.
+    Op {
+        event: Box<OpEvent>,
+        from: u64,
+        to: u64,
+    },
     Gradient {
         event: Box<GradientEvent>,
         /// The variable's serial number, where it is known.
@@ -94,7 +117,10 @@ pub(crate) enum Evidence {
         site: Option<&'static RecordSite>,
     },
     /// A tracked tensor came out of a call right under the measured one: the tensors of its graph, and their bytes.
-    Built { nodes: u64, bytes: u64 },
+    Built {
+        nodes: u64,
+        bytes: u64,
+    },
     /// A backward pass.
     Backward(Box<Backward>),
     /// A problem that only the summary tells.
@@ -107,6 +133,7 @@ impl Evidence {
         let shape = match self {
             Self::Statistics { event, .. } => 2 * event.shape.len(),
             Self::Tensor(event) => event.shape.len(),
+            Self::Op { event, .. } => event.shape.len() + 2 * event.inputs.len(),
             _ => 0,
         };
         1024 + 24 * shape + 6 * self.label().len()
@@ -116,8 +143,12 @@ impl Evidence {
     pub(crate) fn label(&self) -> &str {
         match self {
             Self::Statistics { event, .. } | Self::Scalar { event, .. } => &event.label,
+            #[cfg(feature = "candle")]
+            Self::Later(later) => later.label(),
             Self::Tensor(event) => event.label.as_deref().unwrap_or("tensor"),
             Self::Gradient { event, .. } => &event.key,
+            Self::Op { event, .. } => &event.op_name,
+            Self::DeviceMemory(event) => &event.device,
             Self::Crossing { .. } | Self::Built { .. } | Self::Backward(_) | Self::Note(_) => "",
         }
     }

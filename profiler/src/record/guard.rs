@@ -125,6 +125,15 @@ impl Ended {
         }
     }
 
+    /// The capture that evidence would go to, if it streams.
+    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+        match &self.0 {
+            Place::Here | Place::LastEnded => recorder::current()?.session(),
+            Place::Future(session, ..) => Some(Arc::clone(session)),
+            Place::Capture(capture) => Some(capture.session()),
+        }
+    }
+
     /// Whether this kind of evidence is asked for. A session by hand takes all.
     pub(crate) fn wants(&self, plane: Plane) -> bool {
         let by_hand = match &self.0 {
@@ -167,6 +176,7 @@ pub(crate) fn observe(
     owner: impl Fn() -> Owner,
     make: impl FnOnce(&mut dyn FnMut(Evidence)),
 ) {
+    let _own = crate::allocator::uncounted();
     let mut since = super::clock().raw();
     make(&mut |evidence| {
         let now = super::clock().raw();

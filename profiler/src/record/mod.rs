@@ -19,6 +19,8 @@ mod reading;
 mod recorder;
 mod replay;
 mod session;
+#[cfg(all(test, not(feature = "off")))]
+mod session_tests;
 mod site;
 mod stream;
 mod writer;
@@ -38,7 +40,7 @@ pub(crate) use names::{give as give_names, of as name_of, with_company as names_
 pub(crate) use output::{Closing, Ending, Output, Place as OutputPlace};
 pub(crate) use recorder::{Recorder, current as recorder};
 pub(crate) use replay::Limits;
-pub(crate) use session::{End, Finished, Session};
+pub(crate) use session::{End, Finished, Manner, Session, Wait};
 pub(crate) use site::SpanSource;
 pub use site::{CallSite, MeasureSite, Name, RecordSite};
 pub(crate) use stream::{clock, prepare};

@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 
 use super::cold::{Cold, MeasuredStart, Owner};
 use super::detached::SpanCell;
-use super::replay::{ROOT, Replay, SpanName};
+use super::replay::{ROOT, Replay, SpanName, Where};
 use super::session::Ticket;
 use super::site::SpanSource;
 use super::stream::Word;
+use crate::allocator::Taken;
 use crate::trace::span_lines::EndLine;
 use crate::view::summary::{ClosedSpan, HowClosed, SiteId};
 
@@ -173,7 +174,7 @@ impl Reading {
             Word::Close => {
                 // The thread does not unwind: an earlier panic is over.
                 self.panic_at = None;
-                self.close(replay, now, HowClosed::default());
+                self.close(replay, now, HowClosed::default(), None);
             }
             Word::Link { .. } => {}
             Word::Cold(cold) => return self.cold(replay, ticks, now, cold),
@@ -203,13 +204,21 @@ impl Reading {
         }
         match *cold {
             Cold::Open { source, measured } => self.open(replay, now, &source, measured),
-            Cold::Close { cut, panicked } => {
+            Cold::Close {
+                cut,
+                panicked,
+                memory,
+            } => {
+                if !panicked && !cut {
+                    // As for a plain close.
+                    self.panic_at = None;
+                }
                 let flags = HowClosed {
                     cut,
                     panicked: panicked && self.panic_passed(),
                     ..HowClosed::default()
                 };
-                self.close(replay, now, flags);
+                self.close(replay, now, flags, memory);
             }
             Cold::Given { below, cell } => {
                 let below = usize::try_from(below).unwrap_or(usize::MAX);
@@ -241,7 +250,7 @@ impl Reading {
                 if end.polled.is_none() {
                     // A level of this stack, whose records all came before.
                     end.panicked &= self.panic_passed();
-                    self.close(replay, now, HowClosed::default());
+                    self.close(replay, now, HowClosed::default(), None);
                 }
                 if replay.close_detached(&end, self.ticket.thread.as_ref()) {
                     *self.last_ended_mut() = (id, SpanName::of_cell(&end.cell));
@@ -255,19 +264,51 @@ impl Reading {
             } => {
                 let detached = self.detached();
                 match owner {
-                    Owner::Innermost => match self.stack.last() {
-                        Some(frame) => {
-                            replay.evidence(frame.id, frame.name.clone(), detached, evidence);
-                        }
-                        None => replay.evidence(ROOT, SpanName::Root, detached, evidence),
-                    },
+                    Owner::Innermost => {
+                        let (id, span, since) = match self.stack.last() {
+                            Some(frame) => (frame.id, frame.name.clone(), frame.start_ns),
+                            None => (ROOT, SpanName::Root, 0),
+                        };
+                        let path = &|| self.path(None);
+                        let at = Where {
+                            id,
+                            span,
+                            path,
+                            detached,
+                            now,
+                            since,
+                        };
+                        replay.evidence(at, evidence);
+                    }
                     Owner::LastEnded => {
-                        let (id, name) = self.last_ended_mut().clone();
-                        replay.evidence(id, name, detached, evidence);
+                        let (id, span) = self.last_ended_mut().clone();
+                        let own = self.stack.last().is_none_or(|frame| frame.id != id);
+                        let name = span.clone();
+                        let path = &|| self.path(own.then_some(&name));
+                        let at = Where {
+                            id,
+                            span,
+                            path,
+                            detached,
+                            now,
+                            since: 0,
+                        };
+                        replay.evidence(at, evidence);
                     }
                     Owner::Cell(cell) => {
                         let id = cell.id().unwrap_or(ROOT);
-                        replay.evidence(id, SpanName::of_cell(&cell), detached, evidence);
+                        let span = SpanName::of_cell(&cell);
+                        let name = span.clone();
+                        let path = &|| name.resolve().into_owned();
+                        let at = Where {
+                            id,
+                            span,
+                            path,
+                            detached,
+                            now,
+                            since: 0,
+                        };
+                        replay.evidence(at, evidence);
                     }
                 }
                 let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(cost));
@@ -286,6 +327,13 @@ impl Reading {
     fn panic_passed(&self) -> bool {
         let opened = self.stack.last().map_or(0, |frame| frame.ordinal);
         self.panic_at.is_none_or(|at| opened <= at)
+    }
+
+    /// The names of the open spans from the outermost in, then of the one that has ended.
+    fn path(&self, ended: Option<&SpanName>) -> String {
+        let open = self.stack.iter().map(|frame| &frame.name);
+        let names: Vec<_> = open.chain(ended).map(SpanName::resolve).collect();
+        names.join(" > ")
     }
 
     fn innermost_name(&self) -> SpanName {
@@ -400,7 +448,7 @@ impl Reading {
     }
 
     /// Ends the innermost level.
-    fn close(&mut self, replay: &mut Replay, now: u64, flags: HowClosed) {
+    fn close(&mut self, replay: &mut Replay, now: u64, flags: HowClosed, memory: Option<Taken>) {
         let Some(frame) = self.stack.pop() else {
             return;
         };
@@ -424,6 +472,7 @@ impl Reading {
             cancelled: flags.cancelled,
             panicked: flags.panicked,
             open_at_end: flags.open_at_end,
+            memory,
             ..EndLine::default()
         }
         .write(&mut replay.lines);
@@ -439,6 +488,7 @@ impl Reading {
             recursive,
             in_step: self.in_step(),
             how: flags,
+            memory,
         };
         replay.digest.closed(row, closed);
         *self.last_ended_mut() = (frame.id, frame.name);
@@ -460,7 +510,7 @@ impl Reading {
                 cut: true,
                 ..HowClosed::default()
             };
-            self.close(replay, now, flags);
+            self.close(replay, now, flags, None);
         }
     }
 
@@ -472,7 +522,7 @@ impl Reading {
                 open_at_end: true,
                 ..HowClosed::default()
             };
-            self.close(replay, now, flags);
+            self.close(replay, now, flags, None);
         }
     }
 }

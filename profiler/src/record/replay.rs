@@ -15,11 +15,13 @@ use super::session::{End, Thread};
 use super::site::{CallSite, RecordSite, SpanSource};
 use super::stream::clock;
 use super::zeros;
+use crate::allocator::Taken;
 use crate::phase::ExecutionStep;
+#[cfg(feature = "candle")]
+use crate::tensor::Later;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{
-    GradientEvent, GradientState, RunOutcome, SpanKind, TensorStatsEvent, TerminalEvent,
-    TraceEvent, TraceRunMeta,
+    GradientEvent, GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
 };
 use crate::view::summary::{
     self, ClosedSpan, Digest, Gradient, HowClosed, SiteId, SpanSite, Statistics, StepTag,
@@ -59,6 +61,9 @@ pub(super) struct Replay {
     built: (u64, u64),
     /// The gradients that the capture promises.
     promise: Option<Promise>,
+    /// Statistics that a device gives at the end, each with its span and that span's path.
+    #[cfg(feature = "candle")]
+    later: Vec<(u64, SpanName, String, Arc<Later>)>,
     /// Spans and records besides the root and the measured span.
     pub(super) inner: u64,
     pub(super) late: u64,
@@ -84,6 +89,20 @@ struct Site {
     seen: bool,
 }
 
+/// Where evidence belongs.
+pub(super) struct Where<'a> {
+    pub(super) id: u64,
+    pub(super) span: SpanName,
+    /// Names the span and those around it.
+    pub(super) path: &'a dyn Fn() -> String,
+    /// The span or one around it says that the graph ends in it.
+    pub(super) detached: bool,
+    /// When it was recorded, in nanoseconds.
+    pub(super) now: u64,
+    /// When the span began, where it is open on the thread's own stack.
+    pub(super) since: u64,
+}
+
 /// A span's name, for the places where evidence is told of; cheap to hand on for the many spans that have none.
 #[derive(Clone)]
 pub(super) enum SpanName {
@@ -100,10 +119,11 @@ impl SpanName {
             SpanSource::Named(_, name) | SpanSource::Free { name, .. } => {
                 Self::Own(Arc::from(&**name), source.place())
             }
+            SpanSource::Module { name, .. } => Self::Own(Arc::clone(name), source.place()),
         }
     }
 
-    fn resolve(&self) -> Cow<'_, str> {
+    pub(super) fn resolve(&self) -> Cow<'_, str> {
         match self {
             Self::Root => Cow::Borrowed(""),
             Self::Site(site) => site.name.resolve(),
@@ -142,6 +162,8 @@ impl Replay {
             cuts: Cuts::default(),
             built: (0, 0),
             promise: Promise::of(meta),
+            #[cfg(feature = "candle")]
+            later: Vec::new(),
             inner: 0,
             late: 0,
             waited: 0,
@@ -184,6 +206,7 @@ impl Replay {
         let own_text = match source {
             SpanSource::Site(_) => 0,
             SpanSource::Named(_, name) | SpanSource::Free { name, .. } => 6 * name.len(),
+            SpanSource::Module { name, .. } => 6 * name.len(),
         };
         let fits = self.budget.fits(self.lines.len(), LINE + own_text);
         if !fits {
@@ -237,7 +260,9 @@ impl Replay {
         let (key, fixed) = match source {
             SpanSource::Site(site) => (std::ptr::from_ref::<CallSite>(site).addr(), true),
             SpanSource::Named(site, _) => (std::ptr::from_ref::<CallSite>(site).addr(), false),
-            SpanSource::Free { location, .. } => (std::ptr::from_ref(*location).addr(), false),
+            SpanSource::Free { location, .. } | SpanSource::Module { location, .. } => {
+                (std::ptr::from_ref(*location).addr(), false)
+            }
         };
         let (kind, step) = (source.kind(), source.step());
         if matches!(
@@ -313,7 +338,9 @@ impl Replay {
             open_at_end: false,
         };
         let polled = end.polled.map(|(busy, polls)| (self.span_of(busy), polls));
-        self.detached_lines(id, &span, parent, end.end, flags, polled, thread);
+        self.detached_lines(
+            id, &span, parent, end.end, flags, polled, end.memory, thread,
+        );
         true
     }
 
@@ -388,6 +415,7 @@ impl Replay {
         end: u64,
         flags: HowClosed,
         polled: Option<(u64, u64)>,
+        memory: Option<Taken>,
         thread: Option<&Thread>,
     ) {
         let cell = &*span.cell;
@@ -408,6 +436,7 @@ impl Replay {
             cancelled: flags.cancelled,
             panicked: flags.panicked,
             open_at_end: flags.open_at_end,
+            memory,
         }
         .write(&mut self.lines);
         let closed = ClosedSpan {
@@ -417,13 +446,21 @@ impl Replay {
             child_overhead_ns: span.children_overhead_ns,
             measured: cell.measured.is_some(),
             how: flags,
+            memory,
             ..ClosedSpan::default()
         };
         self.digest.closed(row, closed);
     }
 
-    /// `detached`: the span or one around it says that the graph ends in it.
-    pub(super) fn evidence(&mut self, id: u64, span: SpanName, detached: bool, evidence: Evidence) {
+    pub(super) fn evidence(&mut self, at: Where<'_>, evidence: Evidence) {
+        let Where {
+            id,
+            span,
+            path,
+            detached,
+            now,
+            since,
+        } = at;
         // What is looked at unasked is no reason to keep a trace.
         if !matches!(
             evidence,
@@ -436,13 +473,19 @@ impl Replay {
         }
         let span_id = format!("s{id}");
         match evidence {
-            Evidence::Statistics { mut event, alarm } => {
+            Evidence::Statistics {
+                mut event,
+                alarm,
+                before,
+            } => {
                 event.span_id = span_id;
-                let span = span.resolve();
-                self.digest
-                    .statistics(&event.label, &span, &statistics_of(&event, alarm));
+                let mut statistics = Statistics::of(&event, alarm);
+                statistics.before = before;
+                self.digest.statistics(&event.label, &path(), &statistics);
                 self.line(&TraceEvent::TensorStats(*event));
             }
+            #[cfg(feature = "candle")]
+            Evidence::Later(later) => self.later.push((id, span, path(), later)),
             Evidence::Scalar { mut event, value } => {
                 event.span_id = span_id;
                 self.digest.scalar(&event.label, value);
@@ -451,6 +494,21 @@ impl Replay {
             Evidence::Tensor(mut event) => {
                 event.span_id = span_id;
                 self.line(&TraceEvent::Tensor(*event));
+            }
+            Evidence::DeviceMemory(mut event) => {
+                event.timestamp_ns = now;
+                self.line(&TraceEvent::DeviceMemory(*event));
+            }
+            Evidence::Op {
+                mut event,
+                from,
+                to,
+            } => {
+                event.span_id = span_id;
+                // A call may leave a span open that began inside it.
+                event.timestamp_ns = self.ns(from).max(since);
+                event.duration_ns = self.ns(to).saturating_sub(event.timestamp_ns);
+                self.line(&TraceEvent::Op(*event));
             }
             Evidence::Gradient { mut event, var } => {
                 if event.state == GradientState::Missing
@@ -479,6 +537,22 @@ impl Replay {
                 self.cuts.passed(*pass);
             }
             Evidence::Note(problem) => self.digest.note(problem),
+        }
+    }
+
+    /// What devices gave at the end, in the order in which it was asked for.
+    #[cfg(feature = "candle")]
+    fn read_back(&mut self) {
+        for (id, span, path, later) in std::mem::take(&mut self.later) {
+            let at = Where {
+                id,
+                span,
+                path: &|| path.clone(),
+                detached: false,
+                now: 0,
+                since: 0,
+            };
+            self.evidence(at, later.take());
         }
     }
 
@@ -526,8 +600,19 @@ impl Replay {
                 open_at_end: true,
                 ..HowClosed::default()
             };
-            self.detached_lines(id, &span, parent, at.max(cell.start), flags, None, None);
+            self.detached_lines(
+                id,
+                &span,
+                parent,
+                at.max(cell.start),
+                flags,
+                None,
+                None,
+                None,
+            );
         }
+        #[cfg(feature = "candle")]
+        self.read_back();
         self.cut_graphs();
         let now = self.ns(at);
         EndLine {
@@ -655,27 +740,5 @@ fn gradient_of(event: &GradientEvent) -> Gradient<'_> {
             .extra
             .as_deref()
             .and_then(|extra| extra.reason.as_deref()),
-    }
-}
-
-/// A record's figures as the summary takes them.
-fn statistics_of(event: &TensorStatsEvent, alarm: Option<bool>) -> Statistics<'_> {
-    let extra = event.extra.as_deref();
-    Statistics {
-        shape: &event.shape,
-        dtype: &event.dtype,
-        elements: event.elements,
-        non_finite: event.non_finite,
-        rms: event.rms,
-        abs_max: event.abs_max,
-        mean: event.mean,
-        min: extra.and_then(|extra| extra.min),
-        max: extra.and_then(|extra| extra.max),
-        zeros: extra.and_then(|extra| extra.zeros),
-        nan: extra.and_then(|extra| extra.nan),
-        pos_inf: extra.and_then(|extra| extra.pos_inf),
-        neg_inf: extra.and_then(|extra| extra.neg_inf),
-        first_non_finite: extra.and_then(|extra| extra.first_non_finite.as_deref()),
-        alarm,
     }
 }

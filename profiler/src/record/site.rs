@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::panic::Location;
+use std::sync::Arc;
 
 use crate::phase::ExecutionStep;
 use crate::trace::SpanKind;
@@ -123,6 +124,8 @@ pub struct RecordSite {
     /// Of gradients: prefixes of the names that are recorded, and of those that get none on purpose.
     pub(crate) only: &'static str,
     pub(crate) frozen: &'static str,
+    /// The function that it stands in.
+    pub(crate) function: Option<Name>,
 }
 
 impl RecordSite {
@@ -135,7 +138,15 @@ impl RecordSite {
             allow_nonfinite: false,
             only: "",
             frozen: "",
+            function: None,
         }
+    }
+
+    /// The function that it stands in.
+    #[must_use]
+    pub const fn within(mut self, function: Name) -> Self {
+        self.function = Some(function);
+        self
     }
 
     /// `only = "…"` and `frozen = "…"`
@@ -164,6 +175,11 @@ pub(crate) enum SpanSource {
         location: &'static Location<'static>,
         step: Option<ExecutionStep>,
     },
+    /// A forward pass of a wrapped module.
+    Module {
+        name: Arc<str>,
+        location: &'static Location<'static>,
+    },
 }
 
 impl SpanSource {
@@ -171,6 +187,7 @@ impl SpanSource {
         match self {
             Self::Site(site) => site.name.resolve(),
             Self::Named(_, name) | Self::Free { name, .. } => Cow::Borrowed(name),
+            Self::Module { name, .. } => Cow::Borrowed(name),
         }
     }
 
@@ -178,6 +195,7 @@ impl SpanSource {
         match self {
             Self::Site(site) | Self::Named(site, _) => site.kind,
             Self::Free { .. } => SpanKind::Function,
+            Self::Module { .. } => SpanKind::Module,
         }
     }
 
@@ -185,6 +203,7 @@ impl SpanSource {
         match self {
             Self::Site(site) | Self::Named(site, _) => site.step,
             Self::Free { step, .. } => *step,
+            Self::Module { .. } => None,
         }
     }
 
@@ -192,14 +211,16 @@ impl SpanSource {
     pub(crate) fn site(&self) -> Option<&'static CallSite> {
         match self {
             Self::Site(site) | Self::Named(site, _) => Some(site),
-            Self::Free { .. } => None,
+            Self::Free { .. } | Self::Module { .. } => None,
         }
     }
 
     pub(crate) fn place(&self) -> (&'static str, u32) {
         match self {
             Self::Site(site) | Self::Named(site, _) => (site.file, site.line),
-            Self::Free { location, .. } => (location.file(), location.line()),
+            Self::Free { location, .. } | Self::Module { location, .. } => {
+                (location.file(), location.line())
+            }
         }
     }
 }

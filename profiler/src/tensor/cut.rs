@@ -25,6 +25,13 @@ const MOST_OUTPUTS: usize = 16;
 #[derive(Default)]
 pub struct Given(Vec<Input>);
 
+impl Given {
+    /// This and what else the call took.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+}
+
 /// A float tensor that went in.
 struct Input {
     elements: usize,

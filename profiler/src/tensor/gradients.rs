@@ -88,7 +88,9 @@ fn wanted(request: &Request<'_>, grads: &GradStore, since: Option<u64>) -> Vec<W
         })
         .collect();
     for (order, entry) in here.iter_mut().enumerate() {
-        entry.name.get_or_insert_with(|| unnamed(order, &entry.dims));
+        entry
+            .name
+            .get_or_insert_with(|| unnamed(order, &entry.dims));
     }
     let others = here.iter().filter(|entry| name_of(entry.serial).is_none());
     wanted.extend(others.map(Wanted::of));
@@ -151,11 +153,7 @@ struct Found<'a> {
 }
 
 /// Looks the variables up.
-fn look_up<'a>(
-    wanted: Vec<Wanted>,
-    request: &Request<'_>,
-    grads: &'a GradStore,
-) -> Vec<Found<'a>> {
+fn look_up<'a>(wanted: Vec<Wanted>, request: &Request<'_>, grads: &'a GradStore) -> Vec<Found<'a>> {
     let find = |wanted: Wanted| {
         let gradient = wanted.id.and_then(|id| grads.get_id(id));
         let (reason, may_be_cut) = match gradient {

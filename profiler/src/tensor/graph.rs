@@ -1,14 +1,14 @@
 //! candle's graph of operations, as far as its public functions show it.
 
 use std::fmt::{self, Write};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use candle_core::backprop::GradStore;
 use candle_core::{Device, Tensor, TensorId};
 
-use crate::instrument::candle::tensor_dense_bytes;
 use super::variables::Entry;
+use crate::instrument::candle::tensor_dense_bytes;
 use crate::record::{Backward, Evidence, recorder};
 use crate::view::summary::GraphSize;
 

@@ -41,6 +41,8 @@ pub(crate) struct Digest {
     pub(super) stays_zero: Names,
     pub(super) notes: Vec<String>,
     pub(super) more_notes: u64,
+    /// Sentences on memory that belong to no span.
+    pub(super) memory_rows: Vec<String>,
     pub(super) failed: Option<String>,
     pub(super) dropped: u64,
     pub(super) dropped_by_site: Vec<(String, u64)>,
@@ -123,6 +125,13 @@ impl Digest {
         match self.notes.len() < MOST_NOTES {
             true => self.notes.push(problem.into()),
             false => self.more_notes += 1,
+        }
+    }
+
+    /// One more sentence on memory.
+    pub(crate) fn memory(&mut self, row: impl Into<String>) {
+        if self.memory_rows.len() < MOST_NOTES {
+            self.memory_rows.push(row.into());
         }
     }
 

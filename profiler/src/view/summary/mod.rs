@@ -14,7 +14,7 @@ mod sites;
 mod times;
 
 pub(crate) use digest::{Digest, Meta};
-pub(crate) use evidence::{Gradient, GradientState, GraphSize, Statistics};
+pub(crate) use evidence::{Gradient, GradientState, GraphSize, Statistics, described};
 pub(crate) use render::{Look, render, wants_colour};
 pub(crate) use sites::{ClosedSpan, HowClosed, SiteId, SpanSite, StepTag};
 
