@@ -1,10 +1,13 @@
 //! Whatever the function looks like, what goes through it is seen.
 
-use candle_core::{Result, Tensor, Var};
-use candle_profiler::{backward, measured, profile_span, record_scalar, record_stats, span};
+use candle_core::{Module, Result, Tensor, Var};
+use candle_nn::LayerNorm;
+use candle_profiler::{
+    Profiled, backward, measured, profile_span, profiled, record_scalar, record_stats, span,
+};
 use tests::capturing::{capture, region};
 
-use crate::{cut_in, loss_of, numbers, variable};
+use crate::{cut_in, cuts, loss_of, numbers, variable};
 
 /// The layer that all of these call.
 fn cut(x: &Tensor) -> Result<Tensor> {
@@ -153,6 +156,63 @@ fn a_place_is_told_once_and_its_callers_are_not_blamed() {
     });
     ran.expect("a step");
     assert_eq!(cut_in(&trace), ["inner 0"]);
+}
+
+#[test]
+fn a_wrapped_module_is_named_by_its_span_and_explained_by_its_type() {
+    #[measured(name = "wrapped")]
+    fn step(norm: &Profiled<LayerNorm>, w: &Var) -> Result<()> {
+        let x = w.exp()?;
+        backward(&loss_of(&(norm.forward(&x)? + x)?)?).map(drop)
+    }
+    let norm = LayerNorm::new(numbers(&[8], 1.0), numbers(&[8], 2.0), 1e-5);
+    let norm = profiled("a layer", norm);
+    let w = variable(&[3, 8], 1.0);
+    let (ran, trace) = capture(|| step(&norm, &w));
+    ran.expect("a step");
+    let [(span, twin)] = cuts(&trace).try_into().expect("one cut");
+    assert_eq!(span, "a layer");
+    assert!(twin.contains("layer_norm_slow"), "{twin}");
+}
+
+#[test]
+fn a_recorded_operation_explains_the_function_it_is_in() {
+    #[profile_span(name = "attend", ops)]
+    fn attend(scores: &Tensor, values: &Tensor) -> Result<Tensor> {
+        let noise = scores.randn_like(0.0, 1e-6)?;
+        let target = scores.detach().exp()?;
+        let weights = candle_nn::ops::softmax_last_dim(&(scores + noise)?)?;
+        weights.matmul(values)? + target.matmul(values)?
+    }
+    #[measured(name = "operations")]
+    fn step(w: &Var, values: &Tensor) -> Result<()> {
+        let out = attend(&w.exp()?, values)?;
+        backward(&loss_of(&(out * w.as_tensor())?)?).map(drop)
+    }
+    let (w, values) = (variable(&[8, 8], 1.0), numbers(&[8, 8], 2.0));
+    let (ran, trace) = capture(|| step(&w, &values));
+    ran.expect("a step");
+    let [(span, twin)] = cuts(&trace).try_into().expect("one cut");
+    assert_eq!(
+        (span.as_str(), twin.as_str()),
+        ("attend", "candle_nn::ops::softmax(x, D::Minus1)")
+    );
+    let tensor = trace
+        .kind("tensor")
+        .into_iter()
+        .find(|tensor| tensor["autograd"] == "cut");
+    let softmax = trace
+        .kind("op")
+        .into_iter()
+        .find(|op| op["op_name"] == "softmax_last_dim");
+    let ids = (
+        tensor.map(|t| &t["tensor_id"]),
+        softmax.map(|op| &op["output"]),
+    );
+    assert_eq!(
+        ids.0, ids.1,
+        "what the operation gave, not what the function did"
+    );
 }
 
 #[test]

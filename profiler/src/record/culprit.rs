@@ -95,6 +95,16 @@ impl Hints {
             .fold(Self::default(), |all, (_, bit)| Self(all.0 | bit.0))
     }
 
+    /// What the name of one operation hints at: some leave the graph, or make a tensor of another's shape alone.
+    pub(crate) fn of_operation(name: &str) -> Self {
+        let last = name.rsplit(['.', ':']).next().unwrap_or(name);
+        match last {
+            "detach" | "as_detached_tensor" | "zeros_like" | "ones_like" | "rand_like"
+            | "randn_like" => Self::LEAVES,
+            _ => Self::of_name(name),
+        }
+    }
+
     /// The operations that are likely the cause, each with what to write instead of it.
     pub(crate) fn explain(self) -> Vec<Explanation> {
         const KNOWN: [(Hints, Explanation); 8] = [

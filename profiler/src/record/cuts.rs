@@ -75,7 +75,8 @@ impl Cuts {
         }
         let hints = match &crossing.what {
             Crossed::Function(hints) => *hints,
-            Crossed::Module(name) | Crossed::Op(name) => Hints::of_name(name),
+            Crossed::Module(name) => Hints::of_name(name),
+            Crossed::Op(name) => Hints::of_operation(name),
         };
         crossing.meant |= detached || hints.leaves();
         self.calls.push(Call {
@@ -228,10 +229,15 @@ impl Call {
             outer.iter().any(|outer| outer.serial == inner.serial)
         });
         // Spans are numbered in the order of their starts: a later one that is over was inside.
-        let is_op = matches!(self.crossing.what, Crossed::Op(_));
+        let is_op = self.is_op();
         let inside = outer.spot.own
+            && !outer.is_op()
             && (self.spot.span > outer.spot.span || self.spot.span == outer.spot.span && is_op);
         same_output || inside && fate != Fate::Innocent
+    }
+
+    fn is_op(&self) -> bool {
+        matches!(self.crossing.what, Crossed::Op(_))
     }
 
     /// None of the variables behind it has a name, where the program names variables.
