@@ -2,7 +2,7 @@
 
 use crate::expand::{PlainBody, Plan};
 use crate::function::{is_never, without_impl};
-use crate::params::rebindings;
+use crate::params::{outside, rebindings};
 use crate::site::Flavour;
 use crate::tokens::{is_punct, regroup};
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
@@ -15,14 +15,15 @@ impl Plan<'_> {
         let (head, rest) = body.split(false);
         let probes = self.probes();
         let hint = self.hint();
-        let rebound = rebindings(self.function, &self.words, true);
+        let rebound = rebindings(self.function, &self.words, true, self.taken.lent.as_ref());
         let block = rest.clone();
-        let run = self.typed(self.scope(rest));
+        let given = outside(self.before(), self.function, &self.words);
+        let run = self.typed(self.around(&self.scope(rest)));
         let entry = &self.entry;
         let place = self.value_place(&block);
         let awaited = self.awaited(
             &probes,
-            &quote_spanned!(site=> async move { #entry #rebound #hint #run }),
+            &quote_spanned!(site=> async move { #entry #given #rebound #hint #run }),
             place,
         );
         quote!(#head #awaited)

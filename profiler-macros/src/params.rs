@@ -2,7 +2,7 @@
 
 use crate::function::{Function, Param, Pattern};
 use crate::tokens::{delimited, group_of, is_word, regroup};
-use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 use std::collections::BTreeSet;
 
@@ -23,9 +23,11 @@ pub(crate) fn argument(at: usize) -> Ident {
 /// because a variable of ours is called so too.
 pub(crate) fn is_told(name: &Ident, words: &BTreeSet<String>) -> bool {
     let name = name.to_string();
-    let ours = ["guard", "span", "value", "ended", "parked", "turns"].contains(&name.as_str())
-        || name.starts_with("text")
-        || name.starts_with("argument");
+    let ours = [
+        "guard", "span", "value", "ended", "parked", "turns", "given", "lent",
+    ]
+    .contains(&name.as_str())
+        || ["text", "argument", "noted", "part"].iter().any(|ours| name.starts_with(ours));
     ours || words.contains(name.strip_prefix("r#").unwrap_or(&name))
 }
 
@@ -41,6 +43,33 @@ pub(crate) fn outer(name: &Ident, words: &BTreeSet<String>) -> Ident {
     let mut outer = name.clone();
     outer.set_span(Span::mixed_site().located_at(name.span()));
     outer
+}
+
+/// Our tokens as they stand outside of the body that binds the arguments again: with the names they have there.
+pub(crate) fn outside(
+    tokens: TokenStream,
+    function: &Function,
+    words: &BTreeSet<String>,
+) -> TokenStream {
+    let is_renamed = |ident: &Ident| {
+        let patterns = function.params.iter().map(|param| &param.pattern);
+        let mut names = patterns.filter_map(|pattern| match pattern {
+            Pattern::Name(name) => Some(name),
+            _ => None,
+        });
+        names.any(|name| name == ident) && !is_told(ident, words)
+    };
+    let tree = |tree| match tree {
+        TokenTree::Ident(ident) if is_renamed(&ident) => outer(&ident, words).into(),
+        TokenTree::Group(group) => {
+            let inner = outside(group.stream(), function, words);
+            let mut renamed = Group::new(group.delimiter(), inner);
+            renamed.set_span(group.span());
+            renamed.into()
+        }
+        other => other,
+    };
+    tokens.into_iter().map(tree).collect()
 }
 
 /// The parentheses of the parameters, without our attributes.
@@ -75,6 +104,7 @@ pub(crate) fn rebindings(
     function: &Function,
     words: &BTreeSet<String>,
     captured: bool,
+    lent: Option<&(Ident, Ident)>,
 ) -> TokenStream {
     let site = Span::mixed_site();
     let mut tokens = TokenStream::new();
@@ -87,11 +117,14 @@ pub(crate) fn rebindings(
             }
             Pattern::Receiver(_) | Pattern::Variadic => {}
             Pattern::Name(name) => {
+                // The body gets what is lent to it instead of the argument itself.
+                let lent = lent.and_then(|(own, lent)| (own == name).then_some(lent));
+                let outer = outer(name, words);
+                let value = lent.unwrap_or(&outer);
                 let mutable = param.is_mut().then(|| param.mutable());
                 if !is_told(name, words) {
-                    let outer = outer(name, words);
                     tokens.extend(
-                        quote_spanned!(site=> #(#attributes)* let #mutable #name = #outer;),
+                        quote_spanned!(site=> #(#attributes)* let #mutable #name = #value;),
                     );
                     continue;
                 }
@@ -106,7 +139,7 @@ pub(crate) fn rebindings(
                         clippy::used_underscore_binding
                     )]
                     #(#attributes)*
-                    let #mutable #name = #name;
+                    let #mutable #name = #value;
                 });
                 tokens.extend(quote_spanned! {site=>
                     #[allow(clippy::used_underscore_binding)]

@@ -1,6 +1,6 @@
 //! The constants that expansions hand to the run time, and the expressions that open spans with them.
 
-use crate::args::Attribute;
+use crate::args::{Attribute, Kind};
 use crate::label::{Label, Template};
 use crate::valid::Set;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
@@ -10,6 +10,8 @@ use quote::{quote, quote_spanned};
 pub(crate) struct Context {
     /// `::candle_profiler::private`
     pub(crate) private: TokenStream,
+    /// The function's arguments among which a loss may be, as a list of what they show.
+    pub(crate) arguments: TokenStream,
     /// The function's own name as a `Name`.
     pub(crate) default_name: TokenStream,
 }
@@ -40,6 +42,7 @@ impl Context {
             quote_spanned!(site=> #private::Name::Function(::core::module_path!(), #name))
         };
         Self {
+            arguments: TokenStream::new(),
             private,
             default_name,
         }
@@ -55,12 +58,7 @@ impl Context {
 
     /// An attribute on a statement; `name` is what the statement binds.
     pub(crate) fn statement(&self, attribute: Span, name: Option<&str>) -> Place {
-        let line = if proc_macro::is_available() {
-            attribute.unwrap().line()
-        } else {
-            0
-        };
-        let line = Literal::u32_suffixed(u32::try_from(line).unwrap_or(0));
+        let line = line_of(attribute);
         let default_name = match name {
             Some(name) => self.text(name),
             None => self.default_name.clone(),
@@ -71,7 +69,7 @@ impl Context {
         }
     }
 
-    fn text(&self, text: &str) -> TokenStream {
+    pub(crate) fn text(&self, text: &str) -> TokenStream {
         let private = &self.private;
         let text = string(text);
         quote_spanned!(Span::mixed_site()=> #private::Name::Text(#text))
@@ -177,6 +175,9 @@ impl Context {
         if let Some(items) = &measure.items {
             body.extend(quote_spanned!(site=> #private::Details::items(details, #items);));
         }
+        if let Some(plan) = &measure.gradients {
+            body.extend(quote_spanned!(site=> #private::Details::gradients(details, #plan);));
+        }
         for (key, value) in measure.tags.iter().flatten() {
             let key = string(key);
             body.extend(quote_spanned!(site=> #private::Details::tag(details, #key, &(#value));));
@@ -203,33 +204,27 @@ impl Context {
         number: usize,
         inside: bool,
     ) -> Record {
+        if attribute.kind == Kind::RecordGradients {
+            return self.gradients(attribute, place, number, inside);
+        }
         let private = &self.private;
         let site = Span::mixed_site();
         let name = self.name(attribute.label.as_ref(), place);
         let line = &place.line;
         let allow = attribute.allow_nonfinite;
+        let function = &self.default_name;
         let constant =
-            quote_spanned!(site=> &#private::RecordSite(#name, ::core::file!(), #line, #allow));
-        let (early, text) = match &attribute.label {
-            Some(Label::Dynamic(template)) => {
+            quote_spanned!(site=> &#private::RecordSite(#name, ::core::file!(), #line, #allow, #function));
+        let (early, text) = match self.built(attribute, &constant, inside) {
+            Some(built) => {
                 let variable = Ident::new(&format!("text{number}"), site);
-                let closure = template.closure(private);
-                let build = Ident::new(
-                    match (template.numbered, inside) {
-                        (true, true) => "inner_numbered_text",
-                        (true, false) => "numbered_text",
-                        (false, _) => "text",
-                    },
-                    site,
-                );
-                let early =
-                    quote_spanned!(site=> let #variable = #private::#build(#constant, #closure););
+                let early = quote_spanned!(site=> let #variable = #built;);
                 (
                     Some((variable.clone(), early)),
                     quote_spanned!(site=> #variable),
                 )
             }
-            _ => (None, quote_spanned!(site=> ::core::option::Option::None)),
+            None => (None, quote_spanned!(site=> ::core::option::Option::None)),
         };
         // Errors about the value's type belong to the user's attribute.
         let blamed = site.located_at(attribute.span);
@@ -245,14 +240,40 @@ impl Context {
     }
 }
 
+impl Context {
+    /// The expression that builds a label, where it is not the same each time.
+    pub(crate) fn built(
+        &self,
+        attribute: &Attribute,
+        constant: &TokenStream,
+        inside: bool,
+    ) -> Option<TokenStream> {
+        let Some(Label::Dynamic(template)) = &attribute.label else {
+            return None;
+        };
+        let private = &self.private;
+        let site = Span::mixed_site();
+        let closure = template.closure(private);
+        let build = Ident::new(
+            match (template.numbered, inside) {
+                (true, true) => "inner_numbered_text",
+                (true, false) => "numbered_text",
+                (false, _) => "text",
+            },
+            site,
+        );
+        Some(quote_spanned!(site=> #private::#build(#constant, #closure)))
+    }
+}
+
 /// How a record is made from where it belongs and the place of the value.
-type Call = Box<dyn Fn(&TokenStream, Option<&TokenStream>, &TokenStream) -> TokenStream>;
+pub(crate) type Call = Box<dyn Fn(&TokenStream, Option<&TokenStream>, &TokenStream) -> TokenStream>;
 
 /// A record, see [`Context::record`].
 pub(crate) struct Record {
     /// The variable that holds a built label, and its `let`.
     pub(crate) early: Option<(Ident, TokenStream)>,
-    call: Call,
+    pub(crate) call: Call,
 }
 
 impl Record {
@@ -308,11 +329,22 @@ fn opens(set: &Set) -> u32 {
         .measured
         .as_ref()
         .is_some_and(|measured| measured.measure.infer);
-    bits | if infer { 32 } else { 0 }
+    bits |= if infer { 32 } else { 0 };
+    bits | if set.descends { 64 } else { 0 }
+}
+
+/// The line of a token, as a literal.
+pub(crate) fn line_of(token: Span) -> Literal {
+    let line = if proc_macro::is_available() {
+        token.unwrap().line()
+    } else {
+        0
+    };
+    Literal::u32_suffixed(u32::try_from(line).unwrap_or(0))
 }
 
 /// A string literal of our own.
-fn string(text: &str) -> Literal {
+pub(crate) fn string(text: &str) -> Literal {
     let mut literal = Literal::string(text);
     literal.set_span(Span::mixed_site());
     literal

@@ -17,6 +17,8 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 pub(crate) struct Statements<'a> {
     /// None: attributes are only taken away.
     context: Option<&'a Context>,
+    /// The operation calls of the whole body are observed already.
+    pub(crate) has_ops: bool,
     error: Option<syn::Error>,
     /// Whether the function's value tells what became of a measured statement, see [`Self::tells`].
     tells: bool,
@@ -30,6 +32,8 @@ pub(crate) struct Statements<'a> {
 
 /// What the walk found.
 pub(crate) struct Scan {
+    /// The body as text.
+    pub(crate) text: String,
     /// The new stream, if it is another one.
     pub(crate) changed: Option<TokenStream>,
     /// Whether `#![…]` opens it.
@@ -63,6 +67,7 @@ impl<'a> Statements<'a> {
     pub(crate) fn expanding(context: &'a Context) -> Self {
         Self {
             context: Some(context),
+            has_ops: false,
             error: None,
             tells: false,
             apart: 0,
@@ -81,6 +86,7 @@ impl<'a> Statements<'a> {
     pub(crate) fn stripping() -> Self {
         Self {
             context: None,
+            has_ops: false,
             error: None,
             tells: false,
             apart: 0,
@@ -97,8 +103,8 @@ impl<'a> Statements<'a> {
     /// Looks through a function's body.
     pub(crate) fn body(&mut self, stream: TokenStream) -> Scan {
         // Walking trees costs a message to the compiler for each; its own text of the whole costs one.
-        let text = stream.to_string();
-        let text = text.trim_start();
+        let whole = stream.to_string();
+        let text = whole.trim_start();
         let inner_attributes = ["#!", "# !", "//!", "/*!"]
             .iter()
             .any(|start| text.starts_with(start));
@@ -110,6 +116,7 @@ impl<'a> Statements<'a> {
             .flatten()
             .map(regroup);
         Scan {
+            text: whole,
             changed,
             inner_attributes,
             item_first,
@@ -201,7 +208,7 @@ impl<'a> Statements<'a> {
             Some(context) => {
                 let measured = |ours: &Ours| ours.kind == Kind::Measured;
                 self.turns |= seen && attributes.ours.iter().any(measured);
-                expand(context, attributes, &statement, &trees, seen)
+                expand(context, attributes, &statement, &trees, seen, self.has_ops)
             }
             None => Ok(None),
         };
@@ -228,6 +235,7 @@ impl<'a> Statements<'a> {
 }
 
 /// The outer attributes before a statement.
+#[derive(Clone)]
 pub(crate) struct Attributes {
     pub(crate) ours: Vec<Ours>,
     pub(crate) others: Vec<TokenTree>,

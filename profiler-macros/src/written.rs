@@ -4,6 +4,7 @@ use crate::args::Attribute;
 use crate::expand::finish;
 use crate::forms::{Form, Statement};
 use crate::items::item_len;
+use crate::ops;
 use crate::params::configuration;
 use crate::site::{Context, Flavour, Record};
 use crate::statements::Attributes;
@@ -20,14 +21,31 @@ pub(crate) fn expand(
     statement: &Statement,
     trees: &[TokenTree],
     seen: bool,
+    has_ops: bool,
 ) -> syn::Result<Option<TokenStream>> {
     let mut set = Set::default();
     for ours in &attributes.ours {
         set.read(ours)?;
     }
+    if set.measured.is_some() {
+        set.descends = crate::hints::descends(&regroup(trees.to_vec()).to_string());
+    }
     let Some(first) = attributes.ours.first() else {
         return Ok(None);
     };
+    if let Some(mode) = set.ops().filter(|_| !has_ops && !crate::OFF) {
+        let rewritten = ops::rewrite(context, mode, regroup(trees.to_vec()));
+        let trees: Vec<TokenTree> = rewritten.into_iter().collect();
+        if let Some(statement) = Statement::at(&trees) {
+            let mut attributes = attributes.clone();
+            if statement.form != Form::Tail {
+                // A call that never returns makes ours around it unreachable.
+                let allow = quote_spanned!(Span::mixed_site()=> #[allow(unreachable_code)]);
+                attributes.others.extend(allow);
+            }
+            return expand(context, &attributes, &statement, &trees, seen, true);
+        }
+    }
     if let (Form::Loop { .. }, Some(record)) = (statement.form, set.records.first()) {
         return Err(valid::not_a_statement(record.kind, record.span));
     }

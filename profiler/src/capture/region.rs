@@ -46,6 +46,8 @@ pub struct Details {
     pub(super) tags: Vec<(String, String)>,
     #[cfg(feature = "candle")]
     pub(super) sync: Option<candle_core::Device>,
+    #[cfg(feature = "candle")]
+    pub(super) plan: Option<crate::tensor::Plan>,
     /// The program named the device, so the arguments are not asked.
     told: bool,
 }
@@ -65,6 +67,12 @@ impl Details {
     /// `items = EXPR`
     pub fn items(&mut self, items: impl TryInto<i128>) {
         self.items = items.try_into().ok();
+    }
+
+    /// `gradients = EXPR`
+    #[cfg(feature = "candle")]
+    pub fn gradients(&mut self, plan: &crate::instrument::candle::GradientCapturePlan) {
+        self.plan = Some(crate::tensor::Plan::of(plan));
     }
 
     /// `tags(key = EXPR)`
@@ -150,6 +158,9 @@ pub(crate) struct Capture {
     unwinding: bool,
     #[cfg(feature = "candle")]
     sync: Option<candle_core::Device>,
+    /// The device, where it is known.
+    #[cfg(feature = "candle")]
+    device: Option<candle_core::Device>,
 }
 
 impl Measured {
@@ -249,7 +260,7 @@ impl Measured {
     #[cold]
     fn left(&mut self) -> Option<Box<Capture>> {
         match std::mem::replace(&mut self.0, State_::Done) {
-            State_::Captured(mut capture, _active) if capture.panic().is_none() => {
+            State_::Captured(capture, _active) if capture.panic().is_none() => {
                 capture.end_span();
                 if let Some((recorder, _)) = capture.own.take() {
                     recorder.leave();
@@ -374,7 +385,7 @@ impl Entry {
         let since_previous_ns = counter.since_previous();
         let number = counter.count(step);
         Self {
-            call: Call::new(counter),
+            call: Call::new(counter, step.unwrap_or(i128::from(number))),
             number,
             step,
             since_previous_ns,
@@ -415,6 +426,8 @@ fn select(
     if state.broken.load(Ordering::Relaxed) {
         return None;
     }
+    #[cfg(feature = "candle")]
+    crate::tensor::mark_first();
     let counter = &call.counter;
     let schedule = &state.settings.schedule;
     // A wish for the next calls is used up by each of them, whoever else wants it too.
@@ -447,6 +460,8 @@ fn select(
         own: Cell::new(None),
         unwinding: std::thread::panicking(),
         #[cfg(feature = "candle")]
+        device: told.sync.clone(),
+        #[cfg(feature = "candle")]
         sync: open::sync_device(state, told.sync),
     }))
 }
@@ -460,6 +475,7 @@ impl Capture {
     fn begin(&mut self, source: SpanSource, start: MeasuredStart) {
         let recorder = self.session.attach();
         self.synchronize();
+        self.device_memory(recorder);
         let token = recorder.open_cold(source, Some(start));
         self.own.set(Some((recorder, token)));
     }
@@ -467,11 +483,30 @@ impl Capture {
     /// Waits for the device, where that was asked for and the device is not the CPU.
     pub(crate) fn synchronize(&self) {
         #[cfg(feature = "candle")]
-        if let Some(device) = &self.sync
-            && let Err(error) = device.synchronize()
-        {
-            crate::say::once(&format!("the device could not be waited for: {error}"));
+        if let Some(device) = &self.sync {
+            crate::device::synchronize(device);
         }
+    }
+
+    /// What the device's memory holds, where it says so.
+    fn device_memory(&self, recorder: &'static Recorder) {
+        #[cfg(feature = "candle")]
+        if let Some(device) = &self.device
+            && state::records(super::Plane::Memory)
+            && let Some((used, free, all)) = crate::device::memory(device)
+        {
+            let event = Box::new(crate::trace::DeviceMemoryEvent {
+                timestamp_ns: 0,
+                device: crate::instrument::candle::device_label(device),
+                used_bytes: Some(used),
+                free_bytes: Some(free),
+                reserved_bytes: None,
+                capacity_bytes: Some(all),
+            });
+            recorder.observe(Owner::Innermost, Evidence::DeviceMemory(event), 0);
+        }
+        #[cfg(not(feature = "candle"))]
+        let _ = recorder;
     }
 
     /// Ends the measured span of a call that is not a future.
@@ -479,6 +514,7 @@ impl Capture {
         if let Some((recorder, token)) = self.own.get() {
             self.synchronize();
             recorder.close_cold(token);
+            self.device_memory(recorder);
         }
     }
 
@@ -512,6 +548,14 @@ impl Capture {
     }
 
     fn close(&self, end: End) {
+        self.call.read_resident();
+        #[cfg(feature = "candle")]
+        let stop = self.read_back();
+        #[cfg(feature = "candle")]
+        let end = match (&stop, end) {
+            (Some(message), End::Complete) => End::Failed(message.clone()),
+            (_, end) => end,
+        };
         if self.session.end(end) && self.session.wait().is_none() {
             state::writer_hangs();
         }
@@ -519,6 +563,20 @@ impl Capture {
             recorder.leave();
         }
         self.call.over();
+        #[cfg(feature = "candle")]
+        if let Some(message) = stop {
+            crate::nonfinite::panic(&message);
+        }
+    }
+
+    /// Reads back what devices still have to give. Gives why the program has to stop, if it has.
+    #[cfg(feature = "candle")]
+    fn read_back(&self) -> Option<String> {
+        if self.session.has_ended() {
+            return None;
+        }
+        let found = self.session.read_back()?;
+        crate::nonfinite::at_the_end(&self.call, &found)
     }
 }
 

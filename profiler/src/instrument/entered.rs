@@ -28,6 +28,12 @@ impl Shared {
                 event.span_id = span_id;
                 TraceEvent::TensorStats(*event)
             }
+            #[cfg(feature = "candle")]
+            Evidence::Later(later) => {
+                // A session by hand has no region whose end could be waited for.
+                let _ = crate::tensor::read_back(std::slice::from_ref(&later));
+                return self.observe(later.take());
+            }
             Evidence::Scalar { mut event, .. } => {
                 event.span_id = span_id;
                 event.extra = None;
@@ -38,10 +44,26 @@ impl Shared {
                 event.extra = None;
                 TraceEvent::Tensor(*event)
             }
-            Evidence::Gradient(event) => {
+            Evidence::DeviceMemory(mut event) => {
+                event.timestamp_ns = self.elapsed_ns();
+                TraceEvent::DeviceMemory(*event)
+            }
+            Evidence::Op {
+                mut event,
+                from,
+                to,
+            } => {
+                event.span_id = span_id;
+                event.duration_ns = crate::record::clock().delta_as_nanos(from, to);
+                event.timestamp_ns = self.elapsed_ns().saturating_sub(event.duration_ns);
+                TraceEvent::Op(*event)
+            }
+            Evidence::Gradient { event, .. } => {
                 let _ = self.record_gradient(event.root, event.key, event.state, event.norm);
                 return;
             }
+            // Who opens a session by hand says where it ends; what cuts a graph is judged at the end of a region.
+            Evidence::Crossing { .. } | Evidence::Built { .. } | Evidence::Backward(_) => return,
             Evidence::Note(problem) => return crate::say::once(&problem),
         };
         if let Ok(mut state) = self.state() {

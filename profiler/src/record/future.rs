@@ -76,6 +76,7 @@ impl AsyncSpan {
         let Some(session) = recorder.session() else {
             return Self::begin_by_hand(recorder, source);
         };
+        let _own = crate::allocator::uncounted();
         let cell = SpanCell::begin(recorder.give(), source, None);
         recorder.open_detached(&cell);
         Self::of(Some(Part { session, cell }), None, None)
@@ -119,6 +120,7 @@ impl AsyncSpan {
     ) -> Self {
         let session = capture.session();
         let recorder = session.attach();
+        let _own = crate::allocator::uncounted();
         capture.synchronize();
         let cell = SpanCell::begin(None, source, Some(start));
         recorder.open_detached(&cell);
@@ -165,6 +167,7 @@ impl FutureSpan {
                 panicked,
                 cancelled: cancelled && !panicked,
                 polled: Some((self.busy, self.polls)),
+                memory: None,
             });
             if lent {
                 recorder.leave();
@@ -230,6 +233,7 @@ impl<F: Future> Future for Instrumented<F> {
         let Poll::Ready(output) = polled else {
             return Poll::Pending;
         };
+        let _own = crate::allocator::uncounted();
         let over = this.span.take().and_then(|mut span| span.end(false));
         let place = over.map_or(Place::Here, |over| Place::Elsewhere(Box::new(over)));
         Poll::Ready((output, Ended(place)))
@@ -240,8 +244,11 @@ impl<F> Drop for Instrumented<F> {
     fn drop(&mut self) {
         // What the destructors of a future that is dropped midway do belongs to its span.
         if let Some(span) = self.span.as_mut() {
-            let _inside = Inside::new(span, Why::Drop);
+            let inside = Inside::new(span, Why::Drop);
             self.future = None;
+            drop(inside);
+            let _own = crate::allocator::uncounted();
+            self.span = None;
         }
     }
 }

@@ -130,6 +130,17 @@ impl Ended {
         }
     }
 
+    /// The capture that evidence would go to, if it streams.
+    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+        match &self.0 {
+            Place::Here | Place::LastEnded => recorder::current()?.session(),
+            Place::Elsewhere(place) => match &**place {
+                Elsewhere::Future(session, ..) => Some(Arc::clone(session)),
+                Elsewhere::Capture(capture) => Some(capture.session()),
+            },
+        }
+    }
+
     /// Whether this kind of evidence is asked for. A session by hand takes all.
     pub(crate) fn wants(&self, plane: Plane) -> bool {
         let by_hand = match &self.0 {
@@ -189,6 +200,7 @@ pub(crate) fn observe(
     owner: impl Fn() -> Owner,
     make: impl FnOnce(&mut dyn FnMut(Evidence)),
 ) {
+    let _own = crate::allocator::uncounted();
     let mut since = super::clock().raw();
     make(&mut |evidence| {
         let now = super::clock().raw();

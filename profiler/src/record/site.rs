@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::panic::Location;
+use std::sync::Arc;
 
 use crate::phase::ExecutionStep;
 use crate::trace::SpanKind;
@@ -53,13 +54,17 @@ pub struct CallSite(
     pub u32,
 );
 
-/// What a call site opens, as the bits that the attributes write: the kind in two, the step in two, `detached` in one,
-/// `infer` in one.
+/// What a call site opens, as the bits that the attributes write: the kind in two, the step in two, `detached`, `infer` and
+/// `descends` in one each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opens {
     pub(crate) kind: SpanKind,
     pub(crate) step: Option<ExecutionStep>,
+    /// What goes through it is not meant to be differentiated.
+    pub(crate) detached: bool,
     pub(crate) infer: bool,
+    /// The function's text calls `backward`.
+    pub(crate) descends: bool,
 }
 
 impl CallSite {
@@ -89,15 +94,21 @@ impl CallSite {
                 3 => Some(ExecutionStep::Optimizer),
                 _ => None,
             },
+            detached: bits & 16 != 0,
             infer: bits & 32 != 0,
+            descends: bits & 64 != 0,
         }
     }
 }
 
-/// One place that records values: its label, file and line, and whether values that are not finite are expected. The
-/// label stands for itself, or for a built text that came out blank.
+/// One place that records values: its label, file and line, whether values that are not finite are expected, and the
+/// function that it stands in. The label stands for itself, or for a built text that came out blank.
 #[derive(Clone, Copy, Debug)]
-pub struct RecordSite(pub Name, pub &'static str, pub u32, pub bool);
+pub struct RecordSite(pub Name, pub &'static str, pub u32, pub bool, pub Name);
+
+/// One place that records gradients: prefixes of the names that are recorded, and of those that get none on purpose.
+#[derive(Clone, Copy, Debug)]
+pub struct GradientSite(pub RecordSite, pub &'static str, pub &'static str);
 
 impl RecordSite {
     pub(crate) fn label(&self) -> Name {
@@ -115,6 +126,11 @@ impl RecordSite {
     pub(crate) fn allows_nonfinite(&self) -> bool {
         self.3
     }
+
+    /// The function that it stands in; blank where that is not told.
+    pub(crate) fn function(&self) -> Name {
+        self.4
+    }
 }
 
 /// What a span is: a call site, whose name may have been built for this one call, or a call of a free function.
@@ -127,6 +143,11 @@ pub(crate) enum SpanSource {
         location: &'static Location<'static>,
         step: Option<ExecutionStep>,
     },
+    /// A forward pass of a wrapped module.
+    Module {
+        name: Arc<str>,
+        location: &'static Location<'static>,
+    },
 }
 
 impl SpanSource {
@@ -134,6 +155,7 @@ impl SpanSource {
         match self {
             Self::Site(site) => site.name().resolve(),
             Self::Named(_, name) | Self::Free { name, .. } => Cow::Borrowed(name),
+            Self::Module { name, .. } => Cow::Borrowed(name),
         }
     }
 
@@ -142,6 +164,7 @@ impl SpanSource {
         match self {
             Self::Site(_) => "",
             Self::Named(_, name) | Self::Free { name, .. } => name,
+            Self::Module { name, .. } => name,
         }
     }
 
@@ -149,6 +172,7 @@ impl SpanSource {
         match self {
             Self::Site(site) | Self::Named(site, _) => site.opens().kind,
             Self::Free { .. } => SpanKind::Function,
+            Self::Module { .. } => SpanKind::Module,
         }
     }
 
@@ -156,13 +180,24 @@ impl SpanSource {
         match self {
             Self::Site(site) | Self::Named(site, _) => site.opens().step,
             Self::Free { step, .. } => *step,
+            Self::Module { .. } => None,
+        }
+    }
+
+    /// The call site of an attribute.
+    pub(crate) fn site(&self) -> Option<&'static CallSite> {
+        match self {
+            Self::Site(site) | Self::Named(site, _) => Some(site),
+            Self::Free { .. } | Self::Module { .. } => None,
         }
     }
 
     pub(crate) fn place(&self) -> (&'static str, u32) {
         let (file, line) = match self {
             Self::Site(site) | Self::Named(site, _) => (site.file(), site.line()),
-            Self::Free { location, .. } => (location.file(), location.line()),
+            Self::Free { location, .. } | Self::Module { location, .. } => {
+                (location.file(), location.line())
+            }
         };
         (crate::source::short(file), line)
     }

@@ -1,7 +1,7 @@
 //! What a trace boils down to while it is written.
 
-use super::bounded::Rows;
-use super::evidence::{Gradient, GradientRow, ScalarRow, Statistics, Tensors};
+use super::bounded::{Names, Rows};
+use super::evidence::{Gradient, GradientRow, GraphSize, ScalarRow, Statistics, Tensors};
 use super::memory::Memory;
 use super::sites::{ClosedSpan, SiteId, Sites, SpanSite};
 
@@ -44,8 +44,17 @@ pub(crate) struct Digest {
     pub(super) scalars: Rows<ScalarRow>,
     pub(super) gradients: Rows<GradientRow>,
     pub(super) memory: Memory,
+    /// The largest graph of a loss.
+    pub(super) graph: Option<GraphSize>,
+    /// A graph that was built, where no backward pass ran: its tensors and their bytes.
+    pub(super) unused_graph: Option<(u64, u64)>,
+    pub(super) cuts: Vec<String>,
+    /// Gradients that were zero before, too.
+    pub(super) stays_zero: Names,
     pub(super) notes: Vec<String>,
     pub(super) more_notes: u64,
+    /// Sentences on memory that belong to no span.
+    pub(super) memory_rows: Vec<String>,
     pub(super) failed: Option<String>,
     pub(super) dropped: u64,
     pub(super) dropped_by_site: Vec<(String, u64)>,
@@ -71,6 +80,9 @@ impl Digest {
     /// A span of the site was closed. The root, which is the whole session, is no call and left
     /// out.
     pub(crate) fn closed(&mut self, site: SiteId, span: ClosedSpan) {
+        if let Some(taken) = span.memory.filter(|_| span.measured) {
+            self.memory.step = Some((taken.net, taken.peak));
+        }
         self.sites.close(site, span);
     }
 
@@ -100,11 +112,6 @@ impl Digest {
         }
     }
 
-    /// The measured span allocated so much more than it freed, and had at most `peak` bytes more than at its start.
-    pub(crate) fn step_memory(&mut self, net: i64, peak: u64) {
-        self.memory.step = Some((net, peak));
-    }
-
     /// So many bytes of a device were in use.
     pub(crate) fn device_memory(&mut self, device: &str, used: u64) {
         if let Some(row) = self.memory.devices.row(device) {
@@ -117,11 +124,41 @@ impl Digest {
         self.memory.storages = Some(peak.max(self.memory.storages.unwrap_or(0)));
     }
 
+    /// A loss was differentiated.
+    pub(crate) fn graph(&mut self, graph: GraphSize) {
+        let largest = self.graph.get_or_insert_default();
+        if graph.nodes >= largest.nodes {
+            *largest = graph;
+        }
+    }
+
+    /// A graph was built, and no backward pass ran.
+    pub(crate) fn unused_graph(&mut self, nodes: u64, bytes: u64) {
+        self.unused_graph = Some((nodes, bytes));
+    }
+
+    /// A gradient was zero in this step and in one before.
+    pub(crate) fn stays_zero(&mut self, key: &str) {
+        self.stays_zero.push(key);
+    }
+
+    /// A place cuts the graph.
+    pub(crate) fn cut(&mut self, place: String) {
+        self.cuts.push(place);
+    }
+
     /// One more problem, in words.
     pub(crate) fn note(&mut self, problem: impl Into<String>) {
         match self.notes.len() < MOST_NOTES {
             true => self.notes.push(problem.into()),
             false => self.more_notes += 1,
+        }
+    }
+
+    /// One more sentence on memory.
+    pub(crate) fn memory(&mut self, row: impl Into<String>) {
+        if self.memory_rows.len() < MOST_NOTES {
+            self.memory_rows.push(row.into());
         }
     }
 

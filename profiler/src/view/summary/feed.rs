@@ -6,8 +6,9 @@ use std::io::BufRead;
 use anyhow::{Result, anyhow};
 
 use super::digest::{Digest, Meta};
-use super::evidence::{gradient_of, statistics_of};
+use super::evidence::{Statistics, gradient_of};
 use super::sites::{ClosedSpan, HowClosed, SiteId, SpanSite, StepTag};
+use crate::allocator::Taken;
 use crate::phase::ExecutionStep;
 use crate::trace::read::TraceEvents;
 use crate::trace::sequence::Sequence;
@@ -28,6 +29,8 @@ pub(crate) struct Feed {
     places: HashMap<String, (String, u32)>,
     /// Evidence whose span has not started yet, and all that came after it.
     waiting: VecDeque<Evidence>,
+    /// What the spans' threads allocated, where an allocator told.
+    taken: HashMap<Place, Taken>,
     live: HashMap<(String, String), u64>,
     live_bytes: u64,
     end_ns: u64,
@@ -74,9 +77,8 @@ impl Feed {
                 if let Some(extra) = end.extra.as_deref()
                     && let (Some(net), Some(peak)) = (extra.mem_net, extra.mem_peak)
                     && let Some(place) = self.spans.started(&end.id)
-                    && self.is_measured(place)
                 {
-                    self.digest.step_memory(net, peak);
+                    self.taken.insert(place, Taken { net, peak });
                 }
             }
             TraceEvent::Tensor(tensor) => {
@@ -94,11 +96,6 @@ impl Feed {
             TraceEvent::Terminal(terminal) => self.terminal(&terminal),
             TraceEvent::Op(_) | TraceEvent::DeviceInterval(_) | TraceEvent::Edge(_) => {}
         }
-    }
-
-    fn is_measured(&self, place: Place) -> bool {
-        let row = self.spans.row(place);
-        row.is_some_and(|row| row.flags.has(Flags::MEASURED))
     }
 
     fn start(&mut self, start: &SpanStartEvent) {
@@ -168,7 +165,7 @@ impl Feed {
                 None => {
                     let span = self.digest.site_name(site).to_owned();
                     self.digest
-                        .statistics(&event.label, &span, &statistics_of(event, None));
+                        .statistics(&event.label, &span, &Statistics::of(event, None));
                 }
             },
             Evidence::Cut(event) => {
@@ -244,6 +241,7 @@ impl Feed {
         self.digest.meta(self.meta);
         self.spans.walk(&mut Closer {
             digest: &mut self.digest,
+            taken: &self.taken,
             sites: &self.sites,
             around: vec![Vec::new(); self.spans.threads()],
             open: Vec::new(),
@@ -292,6 +290,7 @@ pub(crate) fn read_with(trace: impl BufRead, mut look: impl FnMut(&TraceEvent)) 
 /// Tells the digest of each span, with what its children took.
 struct Closer<'a> {
     digest: &'a mut Digest,
+    taken: &'a HashMap<Place, Taken>,
     sites: &'a [SiteId],
     /// By thread and site: how many spans are open around.
     around: Vec<Vec<u32>>,
@@ -365,6 +364,7 @@ impl Visitor for Closer<'_> {
                 overhead_ns: row.overhead_ns,
                 child_overhead_ns: open.child_overhead_ns,
                 measured: has(Flags::MEASURED),
+                memory: self.taken.get(&place).copied(),
                 recursive: open.recursive,
                 in_step: open.in_step,
                 how: HowClosed {

@@ -27,7 +27,7 @@ pub(crate) use digest::{Digest, Meta};
 #[cfg(feature = "cli")]
 pub(crate) use feed::{of_document, read_with};
 pub(crate) use feed::{Fed, read, scalar_of};
-pub(crate) use evidence::{gradient_of, statistics_of};
+pub(crate) use evidence::{GraphSize, Statistics, described, gradient_of};
 #[cfg(feature = "cli")]
 pub(crate) use page::{Page, Tone};
 pub(crate) use render::{Look, render, wants_colour};

@@ -10,7 +10,8 @@ use super::page::{Page, Tone};
 use super::problems::problems;
 use super::steps::steps;
 use super::times::times;
-use crate::view::text::{columns, count, duration, number, printable, shell_word};
+use crate::allocator::Taken;
+use crate::view::text::{bytes, columns, count, duration, number, printable, shell_word};
 
 /// Rows of tensors, scalars and roots that are shown.
 const MOST_SHOWN: usize = 20;
@@ -57,6 +58,7 @@ pub(crate) fn render(digest: &Digest, look: &Look<'_>) -> String {
     }
     tensors(&mut page, digest);
     gradients(&mut page, digest);
+    memory_by_span(&mut page, digest);
     if let Some(path) = look.path {
         footer(&mut page, path, look.width);
     }
@@ -95,6 +97,38 @@ fn title(digest: &Digest) -> String {
         (Some(_), _) => title += &format!(", failed after {}", duration(measured)),
     }
     title
+}
+
+/// What the spans' threads took, the highest peaks first.
+fn memory_by_span(page: &mut Page, digest: &Digest) {
+    let sites = digest.sites.rows.iter();
+    let mut taken: Vec<(&str, Taken)> = sites
+        .filter_map(|site| Some((&*site.name, site.memory?)))
+        .filter(|(_, taken)| taken.peak > 0 || taken.net != 0)
+        .collect();
+    if taken.is_empty() && digest.memory_rows.is_empty() {
+        return;
+    }
+    taken.sort_by_key(|(_, taken)| std::cmp::Reverse(taken.peak));
+    let cells = |(name, taken): &(&str, Taken)| {
+        let net = bytes(taken.net.unsigned_abs());
+        let sign = if taken.net < 0 { "-" } else { "" };
+        vec![
+            (*name).to_owned(),
+            format!("{sign}{net}"),
+            bytes(taken.peak),
+        ]
+    };
+    let rows: Vec<Vec<String>> = taken.iter().take(MOST_SHOWN).map(cells).collect();
+    if rows.is_empty() {
+        page.heading("memory");
+    } else {
+        page.table(&["memory of the span's thread", "balance", "peak"], &rows);
+        and_more(page, taken.len(), 0);
+    }
+    for row in &digest.memory_rows {
+        page.sentence(Tone::Plain, 2, row);
+    }
 }
 
 fn scalars(page: &mut Page, digest: &Digest) {
@@ -174,10 +208,11 @@ fn tensors(page: &mut Page, digest: &Digest) {
 }
 
 fn gradients(page: &mut Page, digest: &Digest) {
-    if digest.gradients.len() == 0 {
+    if digest.gradients.len() == 0 && digest.graph.is_none() && digest.unused_graph.is_none() {
         return;
     }
     page.heading("gradients");
+    graph(page, digest);
     for (root, row) in digest.gradients.iter().take(MOST_SHOWN) {
         page.sentence(Tone::Plain, 2, &gradient_line(root, row));
         let named = [
@@ -190,6 +225,32 @@ fn gradients(page: &mut Page, digest: &Digest) {
         }
     }
     and_more(page, digest.gradients.len(), digest.gradients.refused());
+}
+
+/// The graph of the loss, or one that was built for nothing.
+fn graph(page: &mut Page, digest: &Digest) {
+    if let Some(graph) = digest.graph {
+        let text = format!(
+            "graph of the loss: {} tensors, {}",
+            count(graph.nodes),
+            bytes(graph.bytes)
+        );
+        page.sentence(Tone::Plain, 2, &text);
+        if graph.constant_bytes > 0 {
+            let text = format!(
+                "{} of gradients belong to no variable: candle keeps those of constants too",
+                bytes(graph.constant_bytes)
+            );
+            page.sentence(Tone::Plain, 2, &text);
+        }
+    } else if let Some((nodes, held)) = digest.unused_graph {
+        let text = format!(
+            "a graph of {} tensors, {}, was built and no backward pass ran",
+            count(nodes),
+            bytes(held)
+        );
+        page.sentence(Tone::Plain, 2, &text);
+    }
 }
 
 /// `loss: 8 variables, 6 present, 1 missing, 1 zero, global norm 1.25`

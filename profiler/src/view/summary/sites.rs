@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::bounded::MOST_ROWS;
 use super::durations::Durations;
+use crate::allocator::Taken;
 use crate::view::text::printable;
 
 /// What part of a training step a span is.
@@ -70,6 +71,8 @@ pub(crate) struct ClosedSpan {
     /// A span with a step is around it, which has this one's time already.
     pub(crate) in_step: bool,
     pub(crate) how: HowClosed,
+    /// What its thread took in it.
+    pub(crate) memory: Option<Taken>,
 }
 
 /// What is out of order about the way a span was closed.
@@ -100,6 +103,8 @@ pub(super) struct Site {
     pub(super) cancelled: u64,
     pub(super) panicked: u64,
     pub(super) open_at_end: u64,
+    /// The sum of the balances, and the highest of the peaks.
+    pub(super) memory: Option<Taken>,
 }
 
 /// All rows, and the sums over them.
@@ -166,6 +171,13 @@ impl Sites {
         row.cancelled += u64::from(span.how.cancelled);
         row.panicked += u64::from(span.how.panicked);
         row.open_at_end += u64::from(span.how.open_at_end);
+        if let Some(taken) = span.memory {
+            let all = row.memory.get_or_insert_default();
+            if !span.recursive {
+                all.net = all.net.saturating_add(taken.net);
+            }
+            all.peak = all.peak.max(taken.peak);
+        }
         let step = row.step.filter(|_| !span.in_step);
         for ((tag, _), sum) in StepTag::ALL.iter().zip(&mut self.step_ns) {
             if step == Some(*tag) {

@@ -3,6 +3,7 @@
 //! `train MODE [NUMBER]`: each mode is a function of `modes`, and NUMBER is how many steps it takes (20).
 
 mod ends;
+mod exploding;
 mod load;
 mod model;
 mod modes;
@@ -48,6 +49,11 @@ fn main() -> anyhow::Result<()> {
         "load-threads" => load::threads(number),
         "load-captures" => load::captures(number),
         "odd-names" => load::odd_names(),
+        "explode" => exploding::explode(number),
+        "explode-caught" => exploding::caught(number),
+        "leak" => modes::leak(number),
+        "masks" => exploding::masks(number),
+        "skipped" => exploding::skipped(number),
         how if how.starts_with("end-") => ends::run(&how["end-".len()..]),
         _ => bail!("there is no mode {mode}"),
     }

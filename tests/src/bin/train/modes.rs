@@ -463,3 +463,14 @@ pub(crate) fn samples(steps: u32) -> Result<()> {
     }
     Ok(())
 }
+
+/// Each step keeps 4 MiB more.
+pub(crate) fn leak(steps: u32) -> Result<()> {
+    let mut training = Training::new()?;
+    let mut kept = Vec::new();
+    for _ in 0..steps {
+        train(&mut training, 1)?;
+        kept.push(std::hint::black_box(vec![1u8; 4 << 20]));
+    }
+    Ok(())
+}

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use super::evidence::{Gradient, GradientState, Statistics};
 use super::*;
+use crate::allocator::Taken;
 use crate::view::text::columns;
 
 mod page;
@@ -74,6 +75,10 @@ fn full() -> Digest {
         site("train_step"),
         ClosedSpan {
             overhead_ns: 300_000,
+            memory: Some(Taken {
+                net: 1_024,
+                peak: 12_900_000,
+            }),
             ..measured(10_300_000, 9_500_000)
         },
     );
@@ -113,7 +118,6 @@ fn full() -> Digest {
         Some("frozen"),
     ));
     digest.gradient(&gradient("fc1.bias", GradientState::Zero, Some(0.0), None));
-    digest.step_memory(1_024, 12_900_000);
     for used in [2_147_483_647, 2_147_483_648, 2_147_483_646] {
         digest.device_memory("cuda:0", used);
     }
