@@ -16,6 +16,7 @@ pub(crate) enum Kind {
     Measured,
     RecordStats,
     RecordScalar,
+    RecordGradients,
 }
 
 impl Kind {
@@ -27,6 +28,7 @@ impl Kind {
             "measured" => Self::Measured,
             "record_stats" => Self::RecordStats,
             "record_scalar" => Self::RecordScalar,
+            "record_gradients" => Self::RecordGradients,
             _ => return None,
         })
     }
@@ -38,12 +40,16 @@ impl Kind {
             Self::Measured => "measured",
             Self::RecordStats => "record_stats",
             Self::RecordScalar => "record_scalar",
+            Self::RecordGradients => "record_gradients",
         }
     }
 
     /// Whether it looks at a value, where the others open a span.
     pub(crate) fn records(self) -> bool {
-        matches!(self, Self::RecordStats | Self::RecordScalar)
+        matches!(
+            self,
+            Self::RecordStats | Self::RecordScalar | Self::RecordGradients
+        )
     }
 
     /// What may stand in the parentheses.
@@ -58,7 +64,11 @@ impl Kind {
             }
             Self::Measured => {
                 "`infer`, `name = \"…\"`, `device = EXPR`, `step = EXPR`, `items = EXPR`, `tags(key = EXPR, …)`, \
-                 `ops`, `ops(stats)`, `crate = path`"
+                 `gradients = EXPR`, `ops`, `ops(stats)`, `crate = path`"
+            }
+            Self::RecordGradients => {
+                "`vars = EXPR`, `root = \"…\"`, `only = \"…\"`, `frozen = \"…\"` (names' beginnings, separated by commas), \
+                 `crate = path`"
             }
             Self::RecordStats | Self::RecordScalar => {
                 "a label (`\"text\"` or an identifier), then `allow_nonfinite`, `crate = path`"
@@ -85,6 +95,15 @@ pub(crate) struct Attribute {
     pub(crate) ops: Option<Mode>,
     pub(crate) allow_nonfinite: bool,
     pub(crate) measure: Measure,
+    pub(crate) gradients: Gradients,
+}
+
+/// The options of `record_gradients` alone; `root` is its label.
+#[derive(Default)]
+pub(crate) struct Gradients {
+    pub(crate) vars: Option<TokenStream>,
+    pub(crate) only: Option<LitStr>,
+    pub(crate) frozen: Option<LitStr>,
 }
 
 /// The options of `measured` alone.
@@ -95,9 +114,14 @@ pub(crate) struct Measure {
     pub(crate) step: Option<TokenStream>,
     pub(crate) items: Option<TokenStream>,
     pub(crate) tags: Option<Vec<(String, TokenStream)>>,
+    pub(crate) gradients: Option<TokenStream>,
 }
 
 impl Attribute {
+    pub(crate) fn is_of_gradients(&self) -> bool {
+        self.kind == Kind::RecordGradients
+    }
+
     /// Reads the tokens between the parentheses; `span` is where the attribute's name stands.
     pub(crate) fn read(kind: Kind, span: Span, args: TokenStream) -> syn::Result<Self> {
         let mut attribute = Self {
@@ -111,6 +135,7 @@ impl Attribute {
             ops: None,
             allow_nonfinite: false,
             measure: Measure::default(),
+            gradients: Gradients::default(),
         };
         if !args.is_empty() {
             let parser = |input: ParseStream<'_>| attribute.options(input);
@@ -152,7 +177,7 @@ impl Attribute {
     }
 
     fn option(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
-        if self.kind.records() && input.peek(LitStr) {
+        if self.kind.records() && self.kind != Kind::RecordGradients && input.peek(LitStr) {
             let literal: LitStr = input.parse()?;
             return self.labelled(literal.span(), Label::read(&literal)?);
         }
@@ -178,6 +203,7 @@ impl Attribute {
             Kind::ProfileStep | Kind::ProfileSpan => self.span_option(&word, input),
             Kind::Measured => self.measured_option(&word, input),
             Kind::RecordStats | Kind::RecordScalar => self.record_option(&word, input),
+            Kind::RecordGradients => self.gradients_option(&word, input),
         }
     }
 
@@ -234,6 +260,12 @@ impl Attribute {
             ),
             "step" => once(&mut self.measure.step, expression(input)?, word, self.kind),
             "items" => once(&mut self.measure.items, expression(input)?, word, self.kind),
+            "gradients" => once(
+                &mut self.measure.gradients,
+                expression(input)?,
+                word,
+                self.kind,
+            ),
             "tags" => {
                 let group;
                 syn::parenthesized!(group in input);
@@ -251,6 +283,20 @@ impl Attribute {
             return flag(&mut self.allow_nonfinite, word, self.kind);
         }
         self.labelled(word.span(), Label::plain(word.unraw().to_string()))
+    }
+
+    fn gradients_option(&mut self, word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        let options = &mut self.gradients;
+        match word.to_string().as_str() {
+            "vars" => once(&mut options.vars, expression(input)?, word, self.kind),
+            "only" => once(&mut options.only, text(input)?, word, self.kind),
+            "frozen" => once(&mut options.frozen, text(input)?, word, self.kind),
+            "root" => {
+                let root = text(input)?;
+                once(&mut self.label, Label::read(&root)?, word, self.kind)
+            }
+            _ => Err(self.unknown(word)),
+        }
     }
 
     fn labelled(&mut self, span: Span, label: Label) -> syn::Result<()> {
@@ -325,6 +371,15 @@ fn twice(word: &Ident, kind: Kind) -> syn::Error {
         kind.allowed()
     );
     syn::Error::new(word.span(), text)
+}
+
+/// `= "…"`
+fn text(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    input.parse::<Token![=]>()?;
+    if !input.peek(LitStr) {
+        return Err(input.error("expected a string literal: `\"…\"`"));
+    }
+    input.parse()
 }
 
 /// `= EXPR`

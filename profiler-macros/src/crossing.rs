@@ -5,10 +5,11 @@
 
 use crate::function::{Function, Pattern, is_never};
 use crate::hints;
+use crate::items::Angles;
 use crate::site::Context;
-use crate::tokens::{is_punct, is_word};
+use crate::tokens::{group_of, is_punct, is_word};
 use crate::valid::{Set, holds_impl};
-use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 
 /// What is looked at.
@@ -18,6 +19,8 @@ pub(crate) struct Crossing {
     lent: Vec<Ident>,
     /// Those that it takes.
     taken: Vec<Ident>,
+    /// The members of a returned tuple.
+    parts: Option<Parts>,
     /// The function has no span of its own.
     bare: bool,
     /// The body may return before its end.
@@ -87,7 +90,7 @@ const PLAIN: [&str; 58] = [
 ];
 
 /// Whether a written type may hold a tensor.
-fn may_hold(ty: &[TokenTree]) -> bool {
+pub(crate) fn may_hold(ty: &[TokenTree]) -> bool {
     let mut lifetime = false;
     ty.iter().any(|tree| match tree {
         TokenTree::Ident(word) => {
@@ -103,7 +106,7 @@ fn may_hold(ty: &[TokenTree]) -> bool {
     })
 }
 
-fn holds_word(ty: &[TokenTree], word: &str) -> bool {
+pub(crate) fn holds_word(ty: &[TokenTree], word: &str) -> bool {
     ty.iter().any(|tree| match tree {
         TokenTree::Ident(found) => found == word,
         TokenTree::Group(group) => {
@@ -158,10 +161,15 @@ impl Crossing {
         if lent.is_empty() && taken.is_empty() {
             return None;
         }
+        let header = function
+            .header
+            .get(function.params_at)
+            .map_or_else(String::new, ToString::to_string);
         Some(Self {
-            hints: hints::of(text),
+            hints: hints::of(text) | hints::of_params(&header),
             lent,
             taken,
+            parts: Parts::of(output),
             bare: !set.opens_span(),
             returns_early: hints::mentions(text, "return"),
         })
@@ -189,8 +197,15 @@ impl Crossing {
             true => quote_spanned!(site=> #private::given(&[])),
             false => quote_spanned!(site=> given),
         };
+        let (pattern, parts) = match &self.parts {
+            Some(parts) => parts.matched(private),
+            None => (
+                TokenStream::new(),
+                quote_spanned!(site=> #private::Shown(#value).shown()),
+            ),
+        };
         let shown = quote_spanned! {site=>
-            &[#(#private::Shown(&#lent).shown()),*], #private::Shown(#value).shown()
+            &[#(#private::Shown(&#lent).shown()),*], &[#parts]
         };
         let call = if self.bare {
             let name = &context.default_name;
@@ -199,18 +214,84 @@ impl Crossing {
         } else {
             quote_spanned!(site=> crossed(#hints, #given, #shown))
         };
+        let call = match &self.parts {
+            Some(parts) if parts.in_result => {
+                quote_spanned!(site=> if let #pattern = #value { #private::#call; })
+            }
+            Some(_) => quote_spanned!(site=> let #pattern = #value; #private::#call;),
+            None => quote_spanned!(site=> #private::#call;),
+        };
         quote_spanned! {site=>
             if #private::crossing() {
-                #private::#call;
+                #call
             }
         }
     }
+}
 
-    /// The body's value, looked at on its way.
-    pub(crate) fn around(&self, context: &Context, body: &TokenStream) -> TokenStream {
+/// The members of a returned tuple that may hold a tensor, where others, numbers, hold none.
+struct Parts {
+    holding: Vec<bool>,
+    /// The tuple stands in a `Result`.
+    in_result: bool,
+}
+
+impl Parts {
+    fn of(output: &[TokenTree]) -> Option<Self> {
+        let at = output
+            .iter()
+            .position(|tree| group_of(Some(tree), Delimiter::Parenthesis).is_some())?;
+        let group = group_of(output.get(at), Delimiter::Parenthesis)?;
+        let in_result = at > 0;
+        if in_result {
+            let opens = is_punct(output.get(at.checked_sub(1)?), '<');
+            let named = match output.get(at.checked_sub(2)?) {
+                Some(TokenTree::Ident(name)) => name.to_string().ends_with("Result"),
+                _ => false,
+            };
+            let ends = is_punct(output.get(at + 1), '>') || is_punct(output.get(at + 1), ',');
+            if !(opens && named && ends) {
+                return None;
+            }
+        }
+        let trees: Vec<TokenTree> = group.stream().into_iter().collect();
+        let mut angles = Angles::default();
+        let mut members = vec![Vec::new()];
+        for tree in trees {
+            if !angles.open() && is_punct(Some(&tree), ',') {
+                members.push(Vec::new());
+                continue;
+            }
+            angles.pass(&tree);
+            members.last_mut()?.push(tree);
+        }
+        members.retain(|member| !member.is_empty());
+        let holding: Vec<bool> = members.iter().map(|member| may_hold(member)).collect();
+        let mixed = holding.contains(&true) && holding.contains(&false);
+        mixed.then_some(Self { holding, in_result })
+    }
+
+    /// The pattern of a reference to the value, and what its members show.
+    fn matched(&self, private: &TokenStream) -> (TokenStream, TokenStream) {
         let site = Span::mixed_site();
-        let private = &context.private;
-        let look = self.after(context, &quote_spanned!(site=> value));
-        quote_spanned!(site=> #private::tap(#body, |value| { #look }))
+        let name = |at: usize| Ident::new(&format!("part{at}"), site);
+        let members = self.holding.iter().enumerate().map(|(at, holds)| {
+            let name = name(at);
+            match holds {
+                true => quote_spanned!(site=> #name),
+                false => quote_spanned!(site=> _),
+            }
+        });
+        let tuple = quote_spanned!(site=> (#(#members),*));
+        let pattern = match self.in_result {
+            true => quote_spanned!(site=> ::core::result::Result::Ok(#tuple)),
+            false => tuple,
+        };
+        let holding = self.holding.iter().enumerate().filter(|(_, holds)| **holds);
+        let shown = holding.map(|(at, _)| {
+            let name = name(at);
+            quote_spanned!(site=> #private::Shown(#name).shown())
+        });
+        (pattern, quote_spanned!(site=> #(#shown),*))
     }
 }

@@ -1,10 +1,12 @@
 //! The new item.
 
 use crate::absorbed;
-use crate::args::Kind;
+use crate::args::{Attribute, Kind};
 use crate::boxed;
 use crate::crossing::Crossing;
+use crate::descent::Descent;
 use crate::function::{self, Body, Function, Item, Pattern, is_never, without_impl};
+use crate::gradients::{self, Taken};
 use crate::hints;
 use crate::items::item_len;
 use crate::ops;
@@ -121,7 +123,10 @@ fn expand(
                     `crate = ::facade::candle_profiler`)";
         return Err(syn::Error::new(first.span, text));
     }
-    let context = Context::new(runtime, &function.name, function.has_self_type);
+    let mut context = Context::new(runtime, &function.name, function.has_self_type);
+    if set.records.iter().any(Attribute::is_of_gradients) {
+        context.arguments = gradients::arguments(&context, function, &|_| true);
+    }
     let mut statements = Statements::expanding(&context);
     let mode = set.ops().filter(|_| !off);
     let mut body = match mode {
@@ -145,15 +150,22 @@ fn expand(
     if off {
         return Ok(None);
     }
-    let records = set
+    // A store that is taken is read before the body may empty it.
+    let is_taken = gradients::store(function).is_some();
+    let (of_taken, of_value): (Vec<_>, Vec<_>) = set
         .records
         .iter()
+        .partition(|record| is_taken && record.is_of_gradients());
+    let records = of_value
+        .into_iter()
         .enumerate()
         .map(|(n, record)| context.record(record, &context.place(), n, false))
         .collect();
     set.descends = hints::descends(&body.text);
     let span = block.span();
     let mut plan = Plan {
+        descent: Descent::of(&context, function, &set, &body.text),
+        taken: Taken::of(&context, function, &of_taken),
         crossing: Crossing::of(function, &set, &body.text),
         set: &set,
         function,
@@ -236,6 +248,10 @@ impl PlainBody {
 }
 /// Everything that an expansion is made of.
 pub(crate) struct Plan<'a> {
+    /// What a function that differentiates or optimizes does it to.
+    pub(crate) descent: Descent,
+    /// Records of a store of gradients that the function takes.
+    pub(crate) taken: Taken,
     /// What tensors go through the function.
     pub(crate) crossing: Option<Crossing>,
     pub(crate) set: &'a Set,
@@ -385,15 +401,61 @@ impl Plan<'_> {
 
     /// A guard as the first statement of the same body.
     fn guarded(&self, body: PlainBody) -> TokenStream {
-        let (head, rest) = body.split(true);
+        let looks = self.looks_through();
+        let (head, rest) = body.split(!looks || self.taken.lent.is_none());
         let open = self.guard(&[]);
         let entry = &self.entry;
-        let Some(crossing) = &self.crossing else {
-            return quote!(#head #open #entry #rest);
-        };
-        let before = crossing.before(self.context);
-        let body = crossing.around(self.context, &self.scope(rest));
+        if !looks {
+            let before = self.before();
+            return quote!(#head #open #entry #before #rest);
+        }
+        let before = self.before();
+        let body = self.seen(rest);
         quote!(#head #open #entry #before #body)
+    }
+
+    /// Whether something is looked at when the body is done.
+    fn looks_through(&self) -> bool {
+        self.crossing.is_some() || self.descent.returns_store || !self.taken.after.is_empty()
+    }
+
+    /// What is looked at before the body.
+    pub(crate) fn before(&self) -> TokenStream {
+        let crossing = self.crossing.as_ref();
+        let given = crossing.map(|crossing| crossing.before(self.context));
+        let taken = &self.taken.before;
+        let descent = &self.descent.before;
+        quote!(#descent #given #taken)
+    }
+
+    /// The body in a scope of its own, what goes through it looked at when it is done.
+    fn seen(&self, body: TokenStream) -> TokenStream {
+        let lent = self
+            .taken
+            .lent
+            .as_ref()
+            .map(|(name, lent)| quote_spanned!(Span::mixed_site()=> let #name = #lent;));
+        self.around(&self.scope(quote!(#lent #body)))
+    }
+
+    /// An expression for the body's value, looked at on its way.
+    pub(crate) fn around(&self, body: &TokenStream) -> TokenStream {
+        if !self.looks_through() {
+            return body.clone();
+        }
+        let site = Span::mixed_site();
+        let private = &self.context.private;
+        let after = self.after(&quote_spanned!(site=> value));
+        quote_spanned!(site=> #private::tap(#body, |value| { #after let _ = value; }))
+    }
+
+    /// What is looked at when the value is there; `value` refers to it.
+    fn after(&self, value: &TokenStream) -> TokenStream {
+        let crossing = self.crossing.as_ref();
+        let crossed = crossing.map(|crossing| crossing.after(self.context, value));
+        let descended = self.descent.after(self.context, value);
+        let taken = &self.taken.after;
+        quote!(#crossed #descended #taken)
     }
 
     fn guard(&self, probes: &[Ident]) -> TokenStream {
@@ -412,14 +474,15 @@ impl Plan<'_> {
         let (head, rest) = body.split(false);
         let open = self.guard(probes);
         let entry = &self.entry;
-        let rebound = rebindings(self.function, &self.words, false);
-        let body = self.scope(rest);
-        let Some(crossing) = &self.crossing else {
-            return quote!(#head #open #entry #rebound #body);
-        };
-        let before = crossing.before(self.context);
-        let body = crossing.around(self.context, &body);
-        quote!(#head #open #entry #before #rebound #body)
+        let rebound = rebindings(self.function, &self.words, false, None);
+        if !self.looks_through() {
+            let before = self.before();
+            let body = self.scope(rest);
+            return quote!(#head #open #entry #rebound #before #body);
+        }
+        let before = self.before();
+        let body = self.seen(rest);
+        quote!(#head #open #entry #rebound #before #body)
     }
 
     /// The user's body as a scope of its own, whose last temporaries go before the arguments as in a function.
@@ -466,7 +529,7 @@ impl Plan<'_> {
         let entry = &self.entry;
         let (output, _) = without_impl(self.function.output.as_deref().unwrap_or_default());
         let output = regroup(output);
-        let rebound = rebindings(self.function, &self.words, true);
+        let rebound = rebindings(self.function, &self.words, true, self.taken.lent.as_ref());
         let run = self.typed(self.scope(rest));
         let ended = if self.set.measured.is_some() {
             quote_spanned!(site=> #private::Measured::end(span))
@@ -476,10 +539,8 @@ impl Plan<'_> {
             quote_spanned!(site=> #private::Ended::here())
         };
         let evidence = self.evidence();
-        let crossing = self.crossing.as_ref();
-        let given = crossing.map(|crossing| crossing.before(self.context));
-        let crossed =
-            crossing.map(|crossing| crossing.after(self.context, &quote_spanned!(site=> &value)));
+        let given = self.before();
+        let seen = self.after(&quote_spanned!(site=> &value));
         quote_spanned! {site=>
             #head
             #before
@@ -488,7 +549,7 @@ impl Plan<'_> {
             #entry
             #given
             let value = #private::invoke(move || -> #output { #rebound #run });
-            #crossed
+            #seen
             let ended = #ended;
             #evidence
             return value;

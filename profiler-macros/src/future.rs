@@ -15,17 +15,10 @@ impl Plan<'_> {
         let (head, rest) = body.split(false);
         let probes = self.probes();
         let hint = self.hint();
-        let rebound = rebindings(self.function, &self.words, true);
+        let rebound = rebindings(self.function, &self.words, true, self.taken.lent.as_ref());
         let block = rest.clone();
-        let scope = self.scope(rest);
-        let (given, scope) = match &self.crossing {
-            Some(crossing) => (
-                Some(crossing.before(self.context)),
-                crossing.around(self.context, &scope),
-            ),
-            None => (None, scope),
-        };
-        let run = self.typed(scope);
+        let given = self.before();
+        let run = self.typed(self.around(&self.scope(rest)));
         let entry = &self.entry;
         let place = self.value_place(&block);
         let awaited = self.awaited(

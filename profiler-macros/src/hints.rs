@@ -40,6 +40,12 @@ pub(crate) fn of(text: &str) -> u32 {
     hints
 }
 
+/// What the parameters hint at: the types of layers among them.
+pub(crate) fn of_params(text: &str) -> u32 {
+    let layers = LAYER_NORM | RMS_NORM | QUANTIZED;
+    words(text).fold(0, |hints, word| hints | of_word(word) & layers)
+}
+
 fn of_word(word: &str) -> u32 {
     match word {
         "softmax_last_dim" => SOFTMAX,

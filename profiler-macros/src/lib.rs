@@ -9,10 +9,12 @@ mod args;
 mod boxed;
 mod crossing;
 mod derive;
+mod descent;
 mod expand;
 mod forms;
 mod function;
 mod future;
+mod gradients;
 mod hints;
 mod items;
 mod label;
@@ -58,8 +60,8 @@ pub fn profile_span(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// The measured region: each call may be captured as one trace.
 ///
-/// Options: `infer`, `name = "…"`, `device = EXPR`, `step = EXPR`, `items = EXPR`, `tags(key = EXPR, …)`, `ops`,
-/// `ops(stats)`, `crate = path`.
+/// Options: `infer`, `name = "…"`, `device = EXPR`, `step = EXPR`, `items = EXPR`, `tags(key = EXPR, …)`,
+/// `gradients = EXPR` (a `&GradientCapturePlan`, evaluated when the call is captured), `ops`, `ops(stats)`, `crate = path`.
 /// A call fails with the `Err` it returns, but for functions whose return type holds `impl Trait` or that are
 /// `#[track_caller]`: their bodies stay where they are, and only a panic is seen. The same goes for a measured statement
 /// or turn of a loop: an `Err` that leaves it by `?` ends the call, but does not mark it as failed.
@@ -80,6 +82,16 @@ pub fn record_stats(args: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn record_scalar(args: TokenStream, item: TokenStream) -> TokenStream {
     attribute(Kind::RecordScalar, args, item)
+}
+
+/// The state and norm of each variable's gradient: of a `GradStore` that a function returns, or takes, in which case it
+/// is read before the body runs, and its norm again after it where it is a `&mut`; of a `let`, a parameter.
+///
+/// Options: `vars = EXPR` (a `VarMap`, or a list of variables), `root = "…"`, `only = "…"`, `frozen = "…"` (beginnings
+/// of names, separated by commas), `crate = path`.
+#[proc_macro_attribute]
+pub fn record_gradients(args: TokenStream, item: TokenStream) -> TokenStream {
+    attribute(Kind::RecordGradients, args, item)
 }
 
 /// Makes a type's tensors recordable by `record_stats`: each field under `label/field`, in a tuple under `label/0`.

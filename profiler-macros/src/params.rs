@@ -52,6 +52,7 @@ pub(crate) fn rebindings(
     function: &Function,
     words: &BTreeSet<String>,
     captured: bool,
+    lent: Option<&(Ident, Ident)>,
 ) -> TokenStream {
     let site = Span::mixed_site();
     let mut tokens = TokenStream::new();
@@ -64,6 +65,11 @@ pub(crate) fn rebindings(
             }
             Pattern::Receiver(_) | Pattern::Variadic => {}
             Pattern::Name(name) => {
+                // The body gets what is lent to it instead of the argument itself.
+                let value = match lent {
+                    Some((own, lent)) if own == name => lent,
+                    _ => name,
+                };
                 let mutable = param.is_mut().then(|| param.mutable());
                 tokens.extend(quote_spanned! {site=>
                     #[allow(
@@ -75,7 +81,7 @@ pub(crate) fn rebindings(
                         clippy::used_underscore_binding
                     )]
                     #(#attributes)*
-                    let #mutable #name = #name;
+                    let #mutable #name = #value;
                 });
                 if words.contains(&name.to_string()) {
                     let configuration = param.configuration();

@@ -1,6 +1,6 @@
 //! The constants that expansions hand to the run time, and the expressions that open spans with them.
 
-use crate::args::Attribute;
+use crate::args::{Attribute, Kind};
 use crate::label::{Label, Template};
 use crate::valid::Set;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
@@ -10,6 +10,8 @@ use quote::{quote, quote_spanned};
 pub(crate) struct Context {
     /// `::candle_profiler::private`
     pub(crate) private: TokenStream,
+    /// The function's arguments among which a loss may be, as a list of what they show.
+    pub(crate) arguments: TokenStream,
     /// The function's own name as a `Name`.
     pub(crate) default_name: TokenStream,
 }
@@ -40,6 +42,7 @@ impl Context {
             quote_spanned!(site=> #private::Name::Text(::core::concat!(::core::module_path!(), "::", #name)))
         };
         Self {
+            arguments: TokenStream::new(),
             private,
             default_name,
         }
@@ -66,7 +69,7 @@ impl Context {
         }
     }
 
-    fn text(&self, text: &str) -> TokenStream {
+    pub(crate) fn text(&self, text: &str) -> TokenStream {
         let private = &self.private;
         let text = string(text);
         quote_spanned!(Span::mixed_site()=> #private::Name::Text(#text))
@@ -189,6 +192,9 @@ impl Context {
         if let Some(items) = &measure.items {
             body.extend(quote_spanned!(site=> #private::Details::items(details, #items);));
         }
+        if let Some(plan) = &measure.gradients {
+            body.extend(quote_spanned!(site=> #private::Details::gradients(details, #plan);));
+        }
         for (key, value) in measure.tags.iter().flatten() {
             let key = string(key);
             body.extend(quote_spanned!(site=> #private::Details::tag(details, #key, &(#value));));
@@ -215,6 +221,9 @@ impl Context {
         number: usize,
         inside: bool,
     ) -> Record {
+        if attribute.kind == Kind::RecordGradients {
+            return self.gradients(attribute, place, number, inside);
+        }
         let private = &self.private;
         let site = Span::mixed_site();
         let name = self.name(attribute.label.as_ref(), place);
@@ -226,26 +235,16 @@ impl Context {
         let constant = quote_spanned! {site=>
             const { &#private::RecordSite::new(#name, ::core::file!(), #line).within(#function)#allow }
         };
-        let (early, text) = match &attribute.label {
-            Some(Label::Dynamic(template)) => {
+        let (early, text) = match self.built(attribute, &constant, inside) {
+            Some(built) => {
                 let variable = Ident::new(&format!("text{number}"), site);
-                let closure = template.closure(private);
-                let build = Ident::new(
-                    match (template.numbered, inside) {
-                        (true, true) => "inner_numbered_text",
-                        (true, false) => "numbered_text",
-                        (false, _) => "text",
-                    },
-                    site,
-                );
-                let early =
-                    quote_spanned!(site=> let #variable = #private::#build(#constant, #closure););
+                let early = quote_spanned!(site=> let #variable = #built;);
                 (
                     Some((variable.clone(), early)),
                     quote_spanned!(site=> #variable),
                 )
             }
-            _ => (None, quote_spanned!(site=> ::core::option::Option::None)),
+            None => (None, quote_spanned!(site=> ::core::option::Option::None)),
         };
         // Errors about the value's type belong to the user's attribute.
         let blamed = site.located_at(attribute.span);
@@ -261,14 +260,40 @@ impl Context {
     }
 }
 
+impl Context {
+    /// The expression that builds a label, where it is not the same each time.
+    pub(crate) fn built(
+        &self,
+        attribute: &Attribute,
+        constant: &TokenStream,
+        inside: bool,
+    ) -> Option<TokenStream> {
+        let Some(Label::Dynamic(template)) = &attribute.label else {
+            return None;
+        };
+        let private = &self.private;
+        let site = Span::mixed_site();
+        let closure = template.closure(private);
+        let build = Ident::new(
+            match (template.numbered, inside) {
+                (true, true) => "inner_numbered_text",
+                (true, false) => "numbered_text",
+                (false, _) => "text",
+            },
+            site,
+        );
+        Some(quote_spanned!(site=> #private::#build(#constant, #closure)))
+    }
+}
+
 /// How a record is made from where it belongs and the place of the value.
-type Call = Box<dyn Fn(&TokenStream, Option<&TokenStream>, &TokenStream) -> TokenStream>;
+pub(crate) type Call = Box<dyn Fn(&TokenStream, Option<&TokenStream>, &TokenStream) -> TokenStream>;
 
 /// A record, see [`Context::record`].
 pub(crate) struct Record {
     /// The variable that holds a built label, and its `let`.
     pub(crate) early: Option<(Ident, TokenStream)>,
-    call: Call,
+    pub(crate) call: Call,
 }
 
 impl Record {
@@ -311,7 +336,7 @@ pub(crate) fn line_of(token: Span) -> Literal {
 }
 
 /// A string literal of our own.
-fn string(text: &str) -> Literal {
+pub(crate) fn string(text: &str) -> Literal {
     let mut literal = Literal::string(text);
     literal.set_span(Span::mixed_site());
     literal

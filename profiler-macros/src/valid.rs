@@ -21,7 +21,7 @@ impl Set {
     /// Adds an attribute that may stand beside those already there.
     pub(crate) fn add(&mut self, attribute: Attribute) -> syn::Result<()> {
         let (place, other) = match attribute.kind {
-            Kind::RecordStats | Kind::RecordScalar => {
+            Kind::RecordStats | Kind::RecordScalar | Kind::RecordGradients => {
                 self.records.push(attribute);
                 return Ok(());
             }
@@ -128,8 +128,11 @@ pub(crate) fn function(function: &Function, set: &Set) -> syn::Result<()> {
         let text = "this function has no body to record: annotate the functions of the impls, or give it a default body";
         return Err(syn::Error::new(span, text));
     }
-    if let Some(record) = set.records.first() {
-        on_return(function, record)?;
+    let taken = crate::gradients::store(function).is_some();
+    for record in &set.records {
+        if !(taken && record.kind == Kind::RecordGradients) {
+            on_return(function, record)?;
+        }
     }
     Ok(())
 }
@@ -137,6 +140,10 @@ pub(crate) fn function(function: &Function, set: &Set) -> syn::Result<()> {
 fn on_return(function: &Function, record: &Attribute) -> syn::Result<()> {
     let name = record.kind.name();
     let problem = match &function.output {
+        None if record.kind == Kind::RecordGradients => format!(
+            "`{name}` reads a `GradStore` that a function returns or takes by name, and this one does neither; put it on \
+             one that does, on a `let` or a parameter"
+        ),
         None => format!(
             "`{name}` reads the return value, and this function has none; put it on a function that returns one, on a \
              `let` inside or on a parameter"
@@ -160,7 +167,7 @@ pub(crate) fn parameter(ours: &[Ours]) -> syn::Result<Vec<Attribute>> {
         let attribute = read(attribute)?;
         if !attribute.kind.records() {
             let text = format!(
-                "`{}` opens a span and stands on the function; on a parameter: `record_stats`, `record_scalar`",
+                "`{}` opens a span and stands on the function; on a parameter: `record_stats`, `record_scalar`, `record_gradients`",
                 attribute.kind.name()
             );
             return Err(syn::Error::new(attribute.span, text));

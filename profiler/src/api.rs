@@ -163,11 +163,49 @@ fn site(location: &'static Location<'static>) -> RecordSite {
     RecordSite::new(Name::Text("unnamed"), location.file(), location.line())
 }
 
+/// Records gradients that the program has by name, where a capture is open: `items` are pairs of a name and a gradient,
+/// or `None` where there is none. `root` is what was differentiated.
+///
+/// For a `GradStore` that a function returns or takes, `#[record_gradients]` does it, and [`backward`] by itself.
+///
+/// ```
+/// # fn main() -> candle_core::Result<()> {
+/// use candle_core::{Device, Var};
+///
+/// let weight = Var::new(&[1f32, 2.0], &Device::Cpu)?;
+/// let grads = weight.sqr()?.sum_all()?.backward()?;
+/// candle_profiler::record_gradients("loss", [("weight", grads.get(&weight))]);
+/// # Ok(())
+/// # }
+/// ```
+#[cfg(feature = "candle")]
+pub fn record_gradients<N: AsRef<str>, G: crate::tensor::Gradient>(
+    root: &str,
+    items: impl IntoIterator<Item = (N, G)>,
+) {
+    if cfg!(feature = "off") || recorder().is_none() {
+        return;
+    }
+    let at = Ended::here();
+    if at.wants(crate::capture::Plane::Gradients) {
+        // The program's iterator runs here, before anything of ours is locked.
+        let items: Vec<(N, G)> = items.into_iter().collect();
+        at.record(|emit| crate::tensor::named_gradients(root, &items, emit));
+    }
+}
+
 /// Where the evidence of a span that has just ended belongs.
 #[cfg(feature = "candle")]
 const AFTER: Ended = Ended::last();
 
-/// `loss.backward()` in a backward span, with the state and norm of each variable's gradient: see [`crate::name_vars`].
+/// Whether the gradients of the backward pass that is just over are wanted.
+#[cfg(feature = "candle")]
+fn watches() -> bool {
+    !cfg!(feature = "off") && recorder().is_some() && AFTER.wants(crate::capture::Plane::Gradients)
+}
+
+/// `loss.backward()` in a backward span, with the size of the graph, and the state and norm of each variable's
+/// gradient: see [`crate::name_vars`].
 ///
 /// # Errors
 /// What candle gives.
@@ -180,11 +218,8 @@ pub fn backward(
         let _span = step_span("backward", ExecutionStep::Backward);
         loss.backward()?
     };
-    if !cfg!(feature = "off")
-        && recorder().is_some()
-        && AFTER.wants(crate::capture::Plane::Gradients)
-    {
-        AFTER.record(|emit| crate::tensor::gradient_evidence(loss, &grads, emit));
+    if watches() {
+        AFTER.record(|emit| crate::tensor::backward_evidence(loss, &grads, emit));
     }
     Ok(grads)
 }
@@ -206,6 +241,13 @@ pub fn backward_step<O: candle_nn::Optimizer>(
         let at = site(Location::caller());
         crate::observe::watch_gradients(&AFTER, &at, loss, &grads);
     }
-    let _span = step_span("optimizer", ExecutionStep::Optimizer);
-    optimizer.step(&grads)
+    let before = watches().then(|| crate::tensor::Moves::before(loss, &grads));
+    {
+        let _span = step_span("optimizer", ExecutionStep::Optimizer);
+        optimizer.step(&grads)?;
+    }
+    if let Some(before) = before {
+        AFTER.record(|emit| before.after(loss, emit));
+    }
+    Ok(())
 }

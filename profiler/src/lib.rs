@@ -55,13 +55,14 @@ pub mod trace;
 pub mod view;
 
 pub use allocator::TrackingAllocator;
-#[cfg(feature = "candle")]
-pub use api::backward;
 #[cfg(feature = "nn")]
 pub use api::backward_step;
+#[cfg(feature = "candle")]
+pub use api::{backward, record_gradients};
 pub use api::{measure, measure_with, record_scalar, record_stats, span, step_span};
 pub use candle_profiler_macros::{
-    Observe, ObserveScalar, measured, profile_span, profile_step, record_scalar, record_stats,
+    Observe, ObserveScalar, measured, profile_span, profile_step, record_gradients, record_scalar,
+    record_stats,
 };
 pub use capability::{
     CaptureContract, CoverageLevel, ExpectedGradient, GRADIENT_MANIFEST_SCHEMA, GradientContract,
@@ -82,7 +83,8 @@ pub use phase::{ExecutionPhase, ExecutionStep};
 pub use record::{Entered, Handle, Span, current};
 #[cfg(feature = "candle")]
 pub use tensor::{
-    ByMode, Detached, ObserveExt, Plain, Profiled, Wrapped, detached, name_vars, profiled,
+    ByMode, Detached, Gradient, ObserveExt, Plain, Profiled, Variable, Variables, Wrapped,
+    detached, name_vars, profiled,
 };
 pub use trace::{
     ComparisonIdentity, SCHEMA as TRACE_SCHEMA, TimingMode, TraceDocument, TraceEvent, parse_trace,

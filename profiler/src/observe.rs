@@ -274,7 +274,7 @@ pub(crate) fn scalars(
 }
 
 /// One number as evidence: a statistic of one element. JSON has no NaN, so the count says it.
-fn scalar(label: &str, number: f64) -> Evidence {
+pub(crate) fn scalar(label: &str, number: f64) -> Evidence {
     let finite = number.is_finite();
     let extra = TensorStatsExtra {
         nan: Some(u64::from(number.is_nan())),

@@ -13,9 +13,17 @@ pub use crate::record::{
 pub use crate::trace::SpanKind;
 
 mod crossing;
+mod gradients;
 mod operation;
 pub mod outcome;
+#[cfg(feature = "candle")]
+pub use crate::tensor::Variables;
 pub use crossing::{Given, Hidden, Shown, crossed, crossed_bare, crossing, given};
+pub use gradients::{HoldsGradients, descends};
+#[cfg(feature = "candle")]
+pub use gradients::{
+    Noted, gradients_after, gradients_given, noted, noted_of_loss, record_gradients,
+};
 pub use operation::{OpBegin, OpSite, Operands, op, op_begin};
 pub use outcome::Outcome;
 

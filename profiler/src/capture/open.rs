@@ -88,7 +88,13 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
             .then(Counting::start)
             .flatten(),
     };
-    let session = Session::new(counter.kind == Kind::Train, manner);
+    let session = Session::new(
+        #[cfg(feature = "candle")]
+        (counter.kind == Kind::Train).then(crate::tensor::Watch::begin),
+        #[cfg(feature = "candle")]
+        plan(state, &wanted),
+        manner,
+    );
     let place = record::OutputPlace {
         file,
         open_list: reservation.open_list(),
@@ -195,14 +201,36 @@ fn meta(state: &State, wanted: &Wanted<'_>) -> TraceRunMeta {
             Some(_) => TimingMode::DeviceSynchronized,
             None => TimingMode::Host,
         },
-        capture_contract: contract(state.settings.planes, phase),
+        capture_contract: promised(state, wanted, phase),
         comparison_identity: None,
         tags,
         candle_version: None,
     }
 }
 
-/// What the trace claims to hold: never all of anything.
+/// The exact list of gradients that was asked for, where gradients are recorded.
+#[cfg(feature = "candle")]
+fn plan(state: &State, wanted: &Wanted<'_>) -> Option<crate::tensor::Plan> {
+    let recorded = state.settings.planes.contains(Plane::Gradients);
+    wanted.details.plan.clone().filter(|_| recorded)
+}
+
+/// What the trace claims to hold: all gradients where the program lists them, else never all of anything.
+fn promised(state: &State, wanted: &Wanted<'_>, phase: ExecutionPhase) -> CaptureContract {
+    let promised = contract(state.settings.planes, phase);
+    #[cfg(feature = "candle")]
+    if let Some(plan) = plan(state, wanted) {
+        return CaptureContract {
+            gradients: CoverageLevel::Complete,
+            gradient_contract: Some(plan.contract),
+            ..promised
+        };
+    }
+    let _ = wanted;
+    promised
+}
+
+/// What the trace claims to hold without such a list.
 fn contract(planes: Planes, phase: ExecutionPhase) -> CaptureContract {
     let partial = |on: bool| {
         if on {

@@ -46,6 +46,8 @@ pub struct Details {
     pub(super) tags: Vec<(String, String)>,
     #[cfg(feature = "candle")]
     pub(super) sync: Option<candle_core::Device>,
+    #[cfg(feature = "candle")]
+    pub(super) plan: Option<crate::tensor::Plan>,
     /// The program named the device, so the arguments are not asked.
     told: bool,
 }
@@ -65,6 +67,12 @@ impl Details {
     /// `items = EXPR`
     pub fn items(&mut self, items: impl TryInto<i128>) {
         self.items = items.try_into().ok();
+    }
+
+    /// `gradients = EXPR`
+    #[cfg(feature = "candle")]
+    pub fn gradients(&mut self, plan: &crate::instrument::candle::GradientCapturePlan) {
+        self.plan = Some(crate::tensor::Plan::of(plan));
     }
 
     /// `tags(key = EXPR)`
@@ -366,6 +374,8 @@ fn select(
     if state.broken.load(Ordering::Relaxed) {
         return None;
     }
+    #[cfg(feature = "candle")]
+    crate::tensor::mark_first();
     let counter = &call.counter;
     let schedule = &state.settings.schedule;
     // A wish for the next calls is used up by each of them, whoever else wants it too.

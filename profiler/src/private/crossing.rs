@@ -70,7 +70,7 @@ pub fn crossed(
     hints: u32,
     given: Given,
     lent: &[Option<&dyn Observe>],
-    returned: Option<&dyn Observe>,
+    returned: &[Option<&dyn Observe>],
 ) {
     cross(hints, None, given, lent, returned);
 }
@@ -82,7 +82,7 @@ pub fn crossed_bare(
     site: &'static RecordSite,
     given: Given,
     lent: &[Option<&dyn Observe>],
-    returned: Option<&dyn Observe>,
+    returned: &[Option<&dyn Observe>],
 ) {
     cross(hints, Some(site), given, lent, returned);
 }
@@ -93,7 +93,7 @@ fn cross(
     site: Option<&'static RecordSite>,
     given: Given,
     lent: &[Option<&dyn Observe>],
-    returned: Option<&dyn Observe>,
+    returned: &[Option<&dyn Observe>],
 ) {
     use crate::record::{Crossed, Ended, Hints};
     crate::tensor::cut::crossed(
@@ -102,7 +102,7 @@ fn cross(
         site,
         given,
         &|each| show(lent, each),
-        &|each| show(&[returned], each),
+        &|each| show(returned, each),
     );
 }
 
@@ -112,7 +112,7 @@ fn cross(
     _: Option<&'static RecordSite>,
     _: Given,
     _: &[Option<&dyn Observe>],
-    _: Option<&dyn Observe>,
+    _: &[Option<&dyn Observe>],
 ) {
 }
 

@@ -354,7 +354,12 @@ mod tensors {
                 });
             }
         });
-        let crossed = Crossed::Op(site.name.into());
+        // `forward` says nothing without the layer that it is called on.
+        let name = match site.name {
+            "forward" | "forward_t" => format!("{}.{}", site.label, site.name).into(),
+            name => name.into(),
+        };
+        let crossed = Crossed::Op(name);
         cut::crossed(&at, crossed, None, given, &|_| {}, shown);
         shown(&mut |tensor| {
             let result = Result {

@@ -136,6 +136,11 @@ pub(crate) enum Evidence {
         /// The place of a function that has no span of its own.
         site: Option<&'static RecordSite>,
     },
+    /// A tracked tensor came out of a call right under the measured one: the tensors of its graph, and their bytes.
+    Built {
+        nodes: u64,
+        bytes: u64,
+    },
     /// A backward pass.
     Backward(Box<Backward>),
     /// A problem that only the summary tells.
@@ -174,6 +179,7 @@ impl Evidence {
                 size_of::<Crossing>() + 64 * crossing.outputs.len(),
                 crossing.inputs.len() + crossing.vars.as_ref().map_or(0, Vec::len),
             ),
+            Self::Built { .. } => (0, 0),
             Self::Backward(pass) => (
                 size_of::<Backward>(),
                 pass.reached.as_ref().map_or(0, Vec::len)
@@ -194,7 +200,7 @@ impl Evidence {
             Self::Gradient { event, .. } => &event.key,
             Self::Op { event, .. } => &event.op_name,
             Self::DeviceMemory(event) => &event.device,
-            Self::Crossing { .. } | Self::Backward(_) | Self::Note(_) => "",
+            Self::Crossing { .. } | Self::Built { .. } | Self::Backward(_) | Self::Note(_) => "",
         }
     }
 }

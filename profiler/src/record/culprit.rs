@@ -68,6 +68,13 @@ impl Hints {
 
     /// What the name of a type or of an operation hints at.
     pub(crate) fn of_name(name: &str) -> Self {
+        // `candle_nn::layer_norm::RmsNorm` is no LayerNorm.
+        let head = name.split('<').next().unwrap_or(name);
+        Self::of_words(head.rsplit("::").next().unwrap_or(head))
+    }
+
+    /// What any word of a span's name hints at: `Norm::forward`.
+    pub(crate) fn of_words(name: &str) -> Self {
         let name = name.to_ascii_lowercase();
         let tables: [(&[&str], Self); 8] = [
             (&["softmax_last_dim"], Self::SOFTMAX),
@@ -80,11 +87,22 @@ impl Hints {
             (&["qmatmul", "qtensor", "quantized"], Self::QUANTIZED),
         ];
         let named = |words: &[&str]| words.iter().any(|word| name.contains(word));
-        let slow = name.contains("_slow") || name.contains("batch") || name.contains("group");
+        let other = ["_slow", "batch", "group", "normal", "grad"];
+        let slow = other.iter().any(|other| name.contains(other));
         tables
             .iter()
             .filter(|(words, _)| !slow && named(words))
             .fold(Self::default(), |all, (_, bit)| Self(all.0 | bit.0))
+    }
+
+    /// What the name of one operation hints at: some leave the graph, or make a tensor of another's shape alone.
+    pub(crate) fn of_operation(name: &str) -> Self {
+        let last = name.rsplit(['.', ':']).next().unwrap_or(name);
+        match last {
+            "detach" | "as_detached_tensor" | "zeros_like" | "ones_like" | "rand_like"
+            | "randn_like" => Self::LEAVES,
+            _ => Self::of_name(name),
+        }
     }
 
     /// The operations that are likely the cause, each with what to write instead of it.
@@ -93,56 +111,56 @@ impl Hints {
             (
                 Hints::SOFTMAX,
                 Explanation {
-                    cause: "softmax_last_dim",
+                    cause: "softmax_last_dim has no backward pass",
                     twin: "candle_nn::ops::softmax(x, D::Minus1)",
                 },
             ),
             (
                 Hints::LAYER_NORM,
                 Explanation {
-                    cause: "LayerNorm, which takes a fast path for contiguous input",
+                    cause: "LayerNorm has no backward pass for contiguous input",
                     twin: "candle_nn::ops::layer_norm_slow(x, weight, bias, eps)",
                 },
             ),
             (
                 Hints::RMS_NORM,
                 Explanation {
-                    cause: "RmsNorm, which takes a fast path for contiguous input",
+                    cause: "RmsNorm has no backward pass for contiguous input",
                     twin: "RmsNorm::forward_diff(x)",
                 },
             ),
             (
                 Hints::SOME_NORM,
                 Explanation {
-                    cause: "LayerNorm or RmsNorm, which take a fast path for contiguous input",
+                    cause: "LayerNorm and RmsNorm have no backward pass for contiguous input",
                     twin: "candle_nn::ops::layer_norm_slow or RmsNorm::forward_diff",
                 },
             ),
             (
                 Hints::ROPE,
                 Explanation {
-                    cause: "the rotary embedding",
+                    cause: "the rotary embedding has no backward pass",
                     twin: "candle_nn::rotary_emb::rope_slow or rope_i_slow",
                 },
             ),
             (
                 Hints::SDPA,
                 Explanation {
-                    cause: "sdpa",
+                    cause: "sdpa has no backward pass",
                     twin: "matmul, candle_nn::ops::softmax, matmul",
                 },
             ),
             (
                 Hints::QUANTIZED,
                 Explanation {
-                    cause: "a quantized matmul",
+                    cause: "a quantized matmul has no backward pass",
                     twin: "matmul with the dequantized weight",
                 },
             ),
             (
                 Hints::NO_BWD,
                 Explanation {
-                    cause: "a custom operation applied by apply_op*_no_bwd",
+                    cause: "what apply_op*_no_bwd applies has no backward pass",
                     twin: "apply_op1, apply_op2 or apply_op3, and a `bwd` of the operation",
                 },
             ),

@@ -7,11 +7,14 @@
 use std::collections::HashSet;
 
 use super::crossing::{Backward, Crossed, Crossing, Untracked};
-use super::culprit::Hints;
+use super::culprit::{Explanation, Hints};
 use crate::trace::TensorEvent;
 
 /// So many calls are remembered of one region.
 const MOST: usize = 16_384;
+
+/// A tensor that was made so soon after another was made from it.
+const NEAR: u64 = 8;
 
 /// Where a call was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +49,7 @@ struct Call {
 pub(crate) struct Cut {
     pub(crate) spot: Spot,
     pub(crate) what: Crossed,
-    pub(crate) hints: Hints,
+    hints: Hints,
     /// How many calls of the place did.
     pub(crate) calls: u64,
     /// The variables that lie behind it and that no backward pass reached.
@@ -72,7 +75,8 @@ impl Cuts {
         }
         let hints = match &crossing.what {
             Crossed::Function(hints) => *hints,
-            Crossed::Module(name) | Crossed::Op(name) => Hints::of_name(name),
+            Crossed::Module(name) => Hints::of_name(name),
+            Crossed::Op(name) => Hints::of_operation(name),
         };
         crossing.meant |= detached || hints.leaves();
         self.calls.push(Call {
@@ -112,13 +116,16 @@ impl Cuts {
             outputs.iter().any(|output| call.is_suspect(output))
         };
         let call = self.calls.iter().filter(behind).find(suspect)?;
-        Some(format!("cut in {}", call.spot.shown()))
+        Some(format!("cut in {}", call.spot.name))
     }
 
     /// The places that cut the graph, in the order of their first calls. `named`: whether the program has a name for
-    /// a variable; `None`: it has names for none.
-    pub(crate) fn judge(&self, named: Option<&dyn Fn(u64) -> bool>) -> Vec<Cut> {
+    /// a variable.
+    pub(crate) fn judge(&self, named: &dyn Fn(u64) -> bool) -> Vec<Cut> {
         let reached = self.reached();
+        // Names say what is trained where those that are trained here have some.
+        let in_use = reached.iter().flatten().any(|var| named(*var));
+        let named = in_use.then_some(named);
         let mut fates: Vec<Fate> = Vec::with_capacity(self.calls.len());
         let mut cuts: Vec<Cut> = Vec::new();
         for (at, call) in self.calls.iter().enumerate() {
@@ -222,10 +229,15 @@ impl Call {
             outer.iter().any(|outer| outer.serial == inner.serial)
         });
         // Spans are numbered in the order of their starts: a later one that is over was inside.
-        let is_op = matches!(self.crossing.what, Crossed::Op(_));
+        let is_op = self.is_op();
         let inside = outer.spot.own
+            && !outer.is_op()
             && (self.spot.span > outer.spot.span || self.spot.span == outer.spot.span && is_op);
         same_output || inside && fate != Fate::Innocent
+    }
+
+    fn is_op(&self) -> bool {
+        matches!(self.crossing.what, Crossed::Op(_))
     }
 
     /// None of the variables behind it has a name, where the program names variables.
@@ -269,7 +281,7 @@ impl Call {
             let kept = vars.len() > self.lost(evidence.reached).count();
             return used && lost && kept && output.elements > 1;
         }
-        if evidence.foreign {
+        if evidence.foreign && !layer {
             return false;
         }
         if evidence.later.is_empty() {
@@ -281,10 +293,13 @@ impl Call {
             .later
             .iter()
             .any(|pass| pass.reached.as_ref().is_some_and(Vec::is_empty));
-        // Reshaped or scaled on its way into the graph.
-        let resembled =
-            uses(&|(serial, elements)| *serial > output.serial && *elements == output.elements);
-        layer || used || dead || lost || resembled && output.rank > 2
+        // Reshaped or scaled on its way into the graph. Of two dimensions it may be one of many tables of its size.
+        let most = if output.rank > 2 { u64::MAX } else { NEAR };
+        let resembled = uses(&|(serial, elements)| {
+            let distance = serial.checked_sub(output.serial).unwrap_or_default();
+            *elements == output.elements && (1..=most).contains(&distance)
+        });
+        layer || used || dead || lost || resembled
     }
 }
 
@@ -305,10 +320,10 @@ impl Cut {
             "{place} cuts the graph: its input depends on variables, its output is not tracked, so no gradient flows \
              back through it"
         );
-        let explanations = self.hints.explain();
+        let explanations = self.explanations();
         for explanation in &explanations {
             let (cause, twin) = (explanation.cause, explanation.twin);
-            text += &format!("; {cause} has no backward pass, write {twin}");
+            text += &format!("; {cause}: write {twin}");
         }
         if explanations.is_empty() {
             text += "; some operation in it has no backward pass (apply_op*_no_bwd, candle_nn's fast layers): \
@@ -318,11 +333,19 @@ impl Cut {
         text
     }
 
+    /// The operations that are likely the cause, by the function's text, or else by its name.
+    fn explanations(&self) -> Vec<Explanation> {
+        let by_text = self.hints.explain();
+        match by_text.is_empty() {
+            true => Hints::of_words(&self.spot.name).explain(),
+            false => by_text,
+        }
+    }
+
     /// What to write instead, in a few words.
     pub(crate) fn twin(&self) -> Option<String> {
         let twins: Vec<&str> = self
-            .hints
-            .explain()
+            .explanations()
             .iter()
             .map(|explanation| explanation.twin)
             .collect();

@@ -15,6 +15,7 @@ mod names;
 mod open_list;
 mod output;
 mod parked;
+mod promise;
 mod reading;
 mod recorder;
 mod replay;
@@ -26,6 +27,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod writer;
+mod zeros;
 
 pub(crate) use cold::{Evidence, MeasuredStart, Owner};
 #[cfg(feature = "candle")]
@@ -37,7 +39,7 @@ pub use guard::{Ended, Span};
 pub(crate) use guard::{Elsewhere, Place, observe};
 pub use handle::{Entered, Handle, current};
 #[cfg(feature = "candle")]
-pub(crate) use names::{give as give_names, of as name_of};
+pub(crate) use names::{give as give_names, of as name_of, with_company as names_with_company};
 pub(crate) use output::{Closing, Ending, Output, Place as OutputPlace};
 pub(crate) use recorder::{Recorder, current as recorder};
 pub(crate) use replay::Limits;

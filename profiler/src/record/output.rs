@@ -134,8 +134,7 @@ impl Output {
             tickets.push(lane.ticket());
         }
         self.session.close_lanes(&mut tickets);
-        let failed = matches!(end, End::Failed(_));
-        self.replay.end(at, &end);
+        let failed = self.replay.end(at, end);
         self.write();
         if self.broken.is_none() {
             self.broken = self.file.flush().err().map(|error| error.to_string());

@@ -123,6 +123,12 @@ impl Recorder {
         self.token.load(Ordering::Relaxed)
     }
 
+    /// How many levels are open.
+    #[cfg(feature = "candle")]
+    pub(crate) fn depth(&self) -> u64 {
+        token::depth(self.token.load(Ordering::Relaxed))
+    }
+
     /// Opens a span; gives the token that closes it.
     #[inline(always)]
     pub(crate) fn open(&'static self, site: &'static CallSite) -> u64 {

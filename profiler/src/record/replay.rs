@@ -12,9 +12,11 @@ use super::cold::{DetachedEnd, Evidence, MeasuredStart};
 use super::cuts::{Cut, Cuts, Spot};
 use super::detached::SpanCell;
 use super::names;
+use super::promise::Promise;
 use super::session::{End, Thread};
 use super::site::{CallSite, RecordSite, SpanSource};
 use super::stream::clock;
+use super::zeros;
 use crate::allocator::Taken;
 use crate::phase::ExecutionStep;
 #[cfg(feature = "candle")]
@@ -57,6 +59,10 @@ pub(super) struct Replay {
     listed: u64,
     pub(super) digest: Digest,
     cuts: Cuts,
+    /// The largest graph that a call gave back, in tensors and bytes.
+    built: (u64, u64),
+    /// The gradients that the capture promises.
+    promise: Option<Promise>,
     /// Statistics that a device gives at the end, each with its span and that span's path.
     #[cfg(feature = "candle")]
     later: Vec<(u64, SpanName, String, Arc<Later>)>,
@@ -156,6 +162,8 @@ impl Replay {
             listed: ROOT,
             digest,
             cuts: Cuts::default(),
+            built: (0, 0),
+            promise: Promise::of(meta),
             #[cfg(feature = "candle")]
             later: Vec::new(),
             inner: 0,
@@ -456,7 +464,10 @@ impl Replay {
             since,
         } = at;
         // What is looked at unasked is no reason to keep a trace.
-        if !matches!(evidence, Evidence::Crossing { .. } | Evidence::Backward(_)) {
+        if !matches!(
+            evidence,
+            Evidence::Crossing { .. } | Evidence::Built { .. } | Evidence::Backward(_)
+        ) {
             self.inner += 1;
         }
         if !self.budget.fits(self.lines.len(), evidence.most_bytes()) {
@@ -504,20 +515,21 @@ impl Replay {
                 self.line(&TraceEvent::Op(*event));
             }
             Evidence::Gradient { mut event, var } => {
-                self.gradients += 1;
-                event.event_id = format!("gradient-{}", self.gradients);
                 if event.state == GradientState::Missing
                     && let Some(reason) = var.and_then(|var| self.cuts.reason(var))
                 {
                     event.extra.get_or_insert_default().reason = Some(reason);
                 }
-                self.digest.gradient(&gradient_of(&event));
-                self.line(&TraceEvent::Gradient(*event));
+                match &mut self.promise {
+                    Some(promise) => promise.take(event),
+                    None => self.gradient(event),
+                }
             }
             Evidence::Crossing { crossing, site } => {
                 self.cuts
                     .crossed(spot(id, &span, site), *crossing, detached);
             }
+            Evidence::Built { nodes, bytes } => self.built = self.built.max((nodes, bytes)),
             Evidence::Backward(pass) => {
                 if let Some(graph) = pass.graph {
                     self.digest.graph(graph);
@@ -548,8 +560,39 @@ impl Replay {
         }
     }
 
-    /// Writes what ends a trace: the spans of other threads and futures, the root, the terminal line.
-    pub(super) fn end(&mut self, at: u64, end: &End) {
+    fn gradient(&mut self, mut event: Box<GradientEvent>) {
+        self.gradients += 1;
+        event.event_id = format!("gradient-{}", self.gradients);
+        if event.state == GradientState::Zero {
+            if zeros::twice(&event.root, &event.key, self.origin) {
+                self.digest.stays_zero(&event.key);
+            }
+        } else {
+            zeros::forget(&event.root, &event.key);
+        }
+        self.digest.gradient(&gradient_of(&event));
+        self.line(&TraceEvent::Gradient(*event));
+    }
+
+    /// Writes the promised gradients. A promise that was not kept makes the capture fail.
+    fn keep_promise(&mut self, end: End) -> End {
+        let Some(promise) = self.promise.take() else {
+            return end;
+        };
+        let complete = matches!(end, End::Complete);
+        let (events, broken) = promise.settle();
+        for event in events {
+            self.gradient(Box::new(event));
+        }
+        match broken {
+            Some(reason) if complete => End::Failed(reason),
+            _ => end,
+        }
+    }
+
+    /// Writes what ends a trace: the spans of other threads and futures, the root, the terminal line. `true`: it failed.
+    pub(super) fn end(&mut self, at: u64, end: End) -> bool {
+        let end = self.keep_promise(end);
         while let Some((id, span)) = self.open_detached.pop_first() {
             let cell = &span.cell;
             let parent = cell
@@ -585,8 +628,9 @@ impl Replay {
         .write(&mut self.lines);
         let (outcome, reason) = match end {
             End::Complete => (RunOutcome::Complete, None),
-            End::Failed(reason) => (RunOutcome::Failed, Some(reason.clone())),
+            End::Failed(reason) => (RunOutcome::Failed, Some(reason)),
         };
+        let failed = reason.is_some();
         let mut terminal = TerminalEvent {
             outcome,
             timestamp_ns: now,
@@ -607,13 +651,18 @@ impl Replay {
             self.digest.failed(reason.clone());
         }
         self.line(&TraceEvent::Terminal(terminal));
+        failed
     }
 }
 
 impl Replay {
     /// Tells of the places that cut the graph.
     fn cut_graphs(&mut self) {
-        for mut cut in self.cuts.judge(names::known()) {
+        let (nodes, bytes) = self.built;
+        if nodes > 0 && !self.cuts.descends() {
+            self.digest.unused_graph(nodes, bytes);
+        }
+        for mut cut in self.cuts.judge(&|var| names::of(var).is_some()) {
             let sentence = cut.sentence();
             crate::say::once(&sentence);
             self.digest.cut(row_of_cut(&cut, sentence));

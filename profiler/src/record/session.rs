@@ -29,6 +29,9 @@ pub(crate) struct Session {
     /// What watching the graph needs to know; `None`: the region does not train.
     #[cfg(feature = "candle")]
     pub(crate) watch: Option<crate::tensor::Watch>,
+    /// The gradients that the region promises.
+    #[cfg(feature = "candle")]
+    pub(crate) plan: Option<crate::tensor::Plan>,
     ended: AtomicBool,
     /// Records dropped because they came after the end.
     late: AtomicU64,
@@ -103,16 +106,18 @@ pub(crate) enum End {
 }
 
 impl Session {
-    /// A capture that begins now on this thread, of a region that trains or not.
-    #[cfg_attr(
-        not(feature = "candle"),
-        allow(unused_variables, reason = "without candle there is no graph to watch")
-    )]
-    pub(crate) fn new(trains: bool, manner: Manner) -> Arc<Self> {
+    /// A capture that begins now on this thread.
+    pub(crate) fn new(
+        #[cfg(feature = "candle")] watch: Option<crate::tensor::Watch>,
+        #[cfg(feature = "candle")] plan: Option<crate::tensor::Plan>,
+        manner: Manner,
+    ) -> Arc<Self> {
         Arc::new(Self {
             opener: thread_key(),
             #[cfg(feature = "candle")]
-            watch: trains.then(crate::tensor::Watch::begin),
+            watch,
+            #[cfg(feature = "candle")]
+            plan,
             origin: clock().raw(),
             ended: AtomicBool::new(false),
             late: AtomicU64::new(0),

@@ -22,7 +22,13 @@ fn captured(manner: Manner, work: impl FnOnce()) -> Vec<serde_json::Value> {
     let path = folder.path().join("trace.jsonl");
     let file = std::fs::File::create(&path).expect("a file");
     prepare();
-    let session = Session::new(false, manner);
+    let session = Session::new(
+        #[cfg(feature = "candle")]
+        None,
+        #[cfg(feature = "candle")]
+        None,
+        manner,
+    );
     let limits = Limits {
         records_spans: true,
         budget: 1 << 20,

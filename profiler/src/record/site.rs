@@ -121,6 +121,9 @@ pub struct RecordSite {
     pub(crate) file: &'static str,
     pub(crate) line: u32,
     pub(crate) allow_nonfinite: bool,
+    /// Of gradients: prefixes of the names that are recorded, and of those that get none on purpose.
+    pub(crate) only: &'static str,
+    pub(crate) frozen: &'static str,
     /// The function that it stands in.
     pub(crate) function: Option<Name>,
 }
@@ -133,6 +136,8 @@ impl RecordSite {
             file,
             line,
             allow_nonfinite: false,
+            only: "",
+            frozen: "",
             function: None,
         }
     }
@@ -141,6 +146,14 @@ impl RecordSite {
     #[must_use]
     pub const fn within(mut self, function: Name) -> Self {
         self.function = Some(function);
+        self
+    }
+
+    /// `only = "…"` and `frozen = "…"`
+    #[must_use]
+    pub const fn gradients(mut self, only: &'static str, frozen: &'static str) -> Self {
+        self.only = only;
+        self.frozen = frozen;
         self
     }
 

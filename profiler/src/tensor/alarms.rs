@@ -111,7 +111,7 @@ pub(crate) fn watched_gradients(
         let alarm = stats::has_alarm(gradient, on()).ok()?;
         alarm.map(|_| (variable, gradient))
     })?;
-    let label = match super::gradients::name_of(variable) {
+    let label = match crate::record::name_of(super::serial(variable.id())) {
         Some(name) => format!("gradient of {name}"),
         None => "gradient of a variable without a name".to_owned(),
     };

@@ -55,6 +55,7 @@ pub(crate) fn given(taken: Visit<'_>) -> Given {
     let Some(watch) = &session.watch else {
         return Given::default();
     };
+    let _own = crate::allocator::uncounted();
     let mut inputs = Vec::new();
     taken(&mut |tensor| inputs.extend(Input::of(tensor, watch)));
     Given(inputs)
@@ -71,7 +72,19 @@ pub(crate) fn crossed(
     lent: Visit<'_>,
     outputs: Visit<'_>,
 ) {
-    let Some(session) = training() else {
+    let Some(recorder) = recorder() else {
+        return;
+    };
+    if !at.wants(Plane::Gradients) {
+        return;
+    }
+    let _own = crate::allocator::uncounted();
+    // Dropped before that guard is.
+    let given = given;
+    if recorder.depth() == TOP {
+        at.record(|emit| built(outputs, emit));
+    }
+    let Some(session) = recorder.session() else {
         return;
     };
     let Some(watch) = &session.watch else {
@@ -79,7 +92,7 @@ pub(crate) fn crossed(
     };
     let mut ends = false;
     outputs(&mut |tensor| ends |= is_end(tensor));
-    if !ends || !at.wants(Plane::Gradients) {
+    if !ends {
         return;
     }
     at.record(|emit| {
@@ -90,6 +103,24 @@ pub(crate) fn crossed(
             emit(Evidence::Crossing { crossing, site });
         }
     });
+}
+
+/// The depth of a call right under the measured one.
+const TOP: u64 = 2;
+
+/// Tells how large a graph came out.
+fn built(outputs: Visit<'_>, emit: &mut dyn FnMut(Evidence)) {
+    let (mut nodes, mut bytes) = (0, 0);
+    outputs(&mut |tensor| {
+        if tensor.track_op() && !tensor.is_variable() {
+            let size = super::graph::size(&tensor.sorted_nodes());
+            nodes = nodes.max(size.nodes);
+            bytes = bytes.max(size.bytes);
+        }
+    });
+    if nodes > 0 {
+        emit(Evidence::Built { nodes, bytes });
+    }
 }
 
 /// A float tensor that no gradient flows back from.

@@ -1,14 +1,15 @@
 //! candle's graph of operations, as far as its public functions show it.
 
 use std::fmt::{self, Write};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use candle_core::backprop::GradStore;
 use candle_core::{Device, Tensor, TensorId};
 
+use super::variables::Entry;
 use crate::instrument::candle::tensor_dense_bytes;
-use crate::record::Backward;
+use crate::record::{Backward, Evidence, recorder};
 use crate::view::summary::GraphSize;
 
 /// Tensors that may be visited in one region to find out what arguments depend on; then it is taken as unknown.
@@ -51,8 +52,10 @@ pub(crate) fn mark_first() {
 /// What watching the graph of a region needs to know.
 pub(crate) struct Watch {
     /// The number of a tensor made when the region began.
-    since: u64,
+    pub(super) since: u64,
     visits: AtomicU64,
+    /// The variables that the last loss depends on.
+    reached: Mutex<Option<Vec<Entry>>>,
 }
 
 impl Watch {
@@ -60,6 +63,7 @@ impl Watch {
         Self {
             since: now(),
             visits: AtomicU64::new(0),
+            reached: Mutex::new(None),
         }
     }
 
@@ -73,33 +77,70 @@ impl Watch {
         }
         let nodes = tensor.sorted_nodes();
         self.visits.fetch_add(nodes.len() as u64, Ordering::Relaxed);
-        Some(variables(&nodes).collect())
+        let variables = nodes.iter().filter(|node| node.is_variable());
+        Some(variables.map(|node| serial(node.id())).collect())
     }
 
-    /// What a backward pass from `loss` goes through; `grads`: what it gave.
-    pub(crate) fn backward(&self, loss: &Tensor, grads: Option<&GradStore>) -> Backward {
-        let nodes = loss.sorted_nodes();
-        let mut graph = size(&nodes);
-        let first = FIRST.get().copied().unwrap_or(u64::MAX);
-        let old = |node: &&&Tensor| {
-            let made = serial(node.id());
-            !node.is_variable() && (first..self.since).contains(&made)
-        };
-        graph.carried = nodes.iter().filter(old).count() as u64;
-        if let Some(grads) = grads {
-            graph.constant_bytes = constant_bytes(&nodes, grads);
-        }
-        Backward {
-            root: Some(serial(loss.id())),
-            reached: Some(variables(&nodes).collect()),
-            entries: grads.map(entries),
-            graph: Some(graph),
-        }
+    /// The variables that the last loss depends on.
+    pub(crate) fn last_reached(&self) -> Option<Vec<Entry>> {
+        self.reached
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
+/// The variables that a tensor depends on, in the order of their use.
+pub(crate) fn reached(tensor: &Tensor) -> Vec<Entry> {
+    entries_of(&tensor.sorted_nodes())
+}
+
+fn entries_of(nodes: &[&Tensor]) -> Vec<Entry> {
+    let variables = nodes.iter().rev().filter(|node| node.is_variable());
+    variables.map(|node| Entry::of(None, node)).collect()
+}
+
+/// Tells of a loss that a backward pass starts from, and of what that gave where it is known: gives the variables that
+/// the loss depends on. Nothing is told of a tensor that is no single number.
+pub(crate) fn differentiated(
+    loss: &Tensor,
+    grads: Option<&GradStore>,
+    emit: &mut dyn FnMut(Evidence),
+) -> Vec<Entry> {
+    if grads.is_none() && (loss.elem_count() != 1 || !loss.dtype().is_float()) {
+        return Vec::new();
+    }
+    let nodes = loss.sorted_nodes();
+    let session = recorder().and_then(|recorder| recorder.session());
+    let watch = session.as_ref().and_then(|session| session.watch.as_ref());
+    let mut graph = size(&nodes);
+    if let Some(watch) = watch {
+        let first = FIRST.get().copied().unwrap_or(u64::MAX);
+        let old = |node: &&&Tensor| {
+            let made = serial(node.id());
+            !node.is_variable() && first <= made && made < watch.since
+        };
+        graph.carried = nodes.iter().filter(old).count() as u64;
+    }
+    if let Some(grads) = grads {
+        graph.constant_bytes = constant_bytes(&nodes, grads);
+    }
+    let reached = entries_of(&nodes);
+    if let Some(watch) = watch {
+        let mut last = watch.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some(reached.clone());
+    }
+    emit(Evidence::Backward(Box::new(Backward {
+        root: Some(serial(loss.id())),
+        reached: Some(reached.iter().map(|entry| entry.serial).collect()),
+        entries: grads.map(entries),
+        graph: Some(graph),
+    })));
+    reached
+}
+
 /// A backward pass of which only the result is known.
-pub(super) fn stored(grads: &GradStore) -> Backward {
+pub(crate) fn stored(grads: &GradStore) -> Backward {
     Backward {
         root: None,
         reached: None,
@@ -118,11 +159,6 @@ pub(super) fn size(nodes: &[&Tensor]) -> GraphSize {
         }),
         ..GraphSize::default()
     }
-}
-
-fn variables(nodes: &[&Tensor]) -> impl Iterator<Item = u64> {
-    let variables = nodes.iter().filter(|node| node.is_variable());
-    variables.map(|node| serial(node.id()))
 }
 
 /// What a store of gradients has entries of, with the elements of each.
@@ -172,9 +208,15 @@ mod tests {
         assert!(found.bytes >= 3 * 2 * 4 * 4 + 4, "{found:?}");
 
         let grads = y.backward().unwrap();
-        let pass = Watch::begin().backward(&y, Some(&grads));
-        assert_eq!(pass.reached, Some(vec![serial(w.id())]));
+        let mut passes = Vec::new();
+        let reached = differentiated(&y, Some(&grads), &mut |evidence| {
+            if let Evidence::Backward(pass) = evidence {
+                passes.push(pass);
+            }
+        });
+        assert_eq!(reached.len(), 1);
+        assert_eq!(passes[0].reached, Some(vec![serial(w.id())]));
         // The gradients of `x` and `unrelated`.
-        assert_eq!(pass.graph.unwrap().constant_bytes, 2 * 2 * 4 * 4);
+        assert_eq!(passes[0].graph.unwrap().constant_bytes, 2 * 2 * 4 * 4);
     }
 }

@@ -6,7 +6,11 @@ mod gradients;
 pub(crate) mod graph;
 mod later;
 mod mask;
+#[cfg(feature = "nn")]
+mod moves;
+mod plan;
 pub mod stats;
+mod variables;
 mod wrap;
 
 use candle_core::{DType, Tensor, Var};
@@ -15,10 +19,18 @@ pub(crate) use alarms::watched;
 #[cfg(feature = "nn")]
 pub(crate) use alarms::watched_gradients;
 pub use cut::{Detached, detached};
-pub use gradients::name_vars;
-pub(crate) use gradients::{evidence as gradient_evidence, state_of as gradient_state};
-pub(crate) use graph::Watch;
+pub use gradients::Gradient;
+pub(crate) use gradients::{
+    Request, evidence as gradient_evidence, named as named_gradients, norm_after,
+    of_loss as backward_evidence, state_of as gradient_state,
+};
+pub(crate) use graph::{Watch, differentiated, mark_first, reached, serial, stored};
 pub(crate) use later::{Later, read_back};
+#[cfg(feature = "nn")]
+pub(crate) use moves::Moves;
+pub(crate) use plan::Plan;
+pub(crate) use variables::Entry;
+pub use variables::{Variable, Variables, name_vars};
 pub use wrap::{ByMode, ObserveExt, Plain, Profiled, Wrapped, profiled};
 
 use crate::instrument::candle::{device_label, dtype_label, tensor_id};

@@ -1,6 +1,6 @@
 //! What a trace boils down to while it is written.
 
-use super::bounded::Rows;
+use super::bounded::{Names, Rows};
 use super::evidence::{Gradient, GradientRow, GraphSize, ScalarRow, Statistics, Tensors};
 use super::memory::Memory;
 use super::sites::{ClosedSpan, SiteId, Sites, SpanSite};
@@ -50,6 +50,8 @@ pub(crate) struct Digest {
     pub(super) unused_graph: Option<(u64, u64)>,
     pub(super) cuts: Vec<String>,
     pub(super) memory: Memory,
+    /// Gradients that were zero before, too.
+    pub(super) stays_zero: Names,
     pub(super) notes: Vec<String>,
     pub(super) more_notes: u64,
     pub(super) failed: Option<String>,
@@ -117,6 +119,11 @@ impl Digest {
     /// A graph was built, and no backward pass ran.
     pub(crate) fn unused_graph(&mut self, nodes: u64, bytes: u64) {
         self.unused_graph = Some((nodes, bytes));
+    }
+
+    /// A gradient was zero in this step and in one before.
+    pub(crate) fn stays_zero(&mut self, key: &str) {
+        self.stays_zero.push(key);
     }
 
     /// A place cuts the graph.
