@@ -36,6 +36,9 @@ mod allocator;
 mod api;
 pub mod capability;
 mod capture;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
 mod device;
 pub mod instrument;
 mod nonfinite;

@@ -9,7 +9,9 @@ use crate::allocator::Taken;
 use crate::nonfinite::Good;
 #[cfg(feature = "candle")]
 use crate::tensor::Later;
-use crate::trace::{DeviceMemoryEvent, GradientEvent, OpEvent, TensorEvent, TensorStatsEvent};
+use crate::trace::{
+    DeviceMemoryEvent, GradientEvent, OpEvent, TensorEvent, TensorStatsEvent, TensorStatsExtra,
+};
 
 /// A rare record of a thread's stream.
 pub(crate) enum Cold {
@@ -43,6 +45,24 @@ pub(crate) enum Cold {
     },
     /// The caller waited for the writer.
     Waited { ticks: u64 },
+}
+
+impl Cold {
+    /// About the bytes that the record takes; the same whenever it is asked.
+    pub(crate) fn weight(&self) -> usize {
+        /// What goes with each: the box, and small texts.
+        const OVERHEAD: usize = 64;
+        let own = match self {
+            Self::Open { source, .. } => source.own_text().len(),
+            Self::OpenDetached { cell, .. } => {
+                let source = cell.source.as_ref();
+                size_of::<SpanCell>() + source.map_or(0, |source| source.own_text().len())
+            }
+            Self::Evidence { evidence, .. } => evidence.weight(),
+            _ => 0,
+        };
+        size_of::<Self>() + OVERHEAD + own
+    }
 }
 
 /// What only the measured span's start says.
@@ -137,6 +157,37 @@ impl Evidence {
             _ => 0,
         };
         1024 + 24 * shape + 6 * self.label().len()
+    }
+
+    fn weight(&self) -> usize {
+        let (event, shape) = match self {
+            Self::Statistics { event, .. } | Self::Scalar { event, .. } => (
+                size_of::<TensorStatsEvent>() + size_of::<TensorStatsExtra>(),
+                event.shape.len(),
+            ),
+            Self::Tensor(event) => (size_of::<TensorEvent>(), event.shape.len()),
+            // What a device still has to give, and the reductions of it that wait there.
+            #[cfg(feature = "candle")]
+            Self::Later(_) => (size_of::<TensorStatsEvent>(), 0),
+            Self::DeviceMemory(_) => (size_of::<DeviceMemoryEvent>(), 0),
+            Self::Op { event, .. } => {
+                let inputs = event.inputs.iter().map(String::len).sum::<usize>();
+                (size_of::<OpEvent>() + inputs, event.shape.len())
+            }
+            Self::Gradient { .. } => (size_of::<GradientEvent>(), 0),
+            Self::Crossing { crossing, .. } => (
+                size_of::<Crossing>() + 64 * crossing.outputs.len(),
+                crossing.inputs.len() + crossing.vars.as_ref().map_or(0, Vec::len),
+            ),
+            Self::Built { .. } => (0, 0),
+            Self::Backward(pass) => (
+                size_of::<Backward>(),
+                pass.reached.as_ref().map_or(0, Vec::len)
+                    + 2 * pass.entries.as_ref().map_or(0, Vec::len),
+            ),
+            Self::Note(text) => (text.len(), 0),
+        };
+        event + shape * size_of::<usize>() + self.label().len()
     }
 
     /// What it is of.

@@ -1,5 +1,6 @@
 //! The hot side: clock, call sites, the recorder of a thread, guards, detached spans and futures; and the writer.
 
+mod address;
 mod budget;
 mod cold;
 mod crossing;
@@ -23,6 +24,8 @@ mod session;
 mod session_tests;
 mod site;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod writer;
 mod zeros;
 
@@ -33,7 +36,7 @@ pub(crate) use crossing::{Backward, Crossed, Crossing, Untracked};
 pub(crate) use culprit::Hints;
 pub use future::{AsyncSpan, Instrumented, instrument};
 pub use guard::{Ended, Span};
-pub(crate) use guard::{Place, observe};
+pub(crate) use guard::{Elsewhere, Place, observe};
 pub use handle::{Entered, Handle, current};
 #[cfg(feature = "candle")]
 pub(crate) use names::{give as give_names, of as name_of, with_company as names_with_company};

@@ -3,8 +3,10 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
+use super::address::AddressHasher;
 use super::budget::Budget;
 use super::cold::{DetachedEnd, Evidence, MeasuredStart};
 use super::cuts::{Cut, Cuts, Spot};
@@ -21,10 +23,10 @@ use crate::phase::ExecutionStep;
 use crate::tensor::Later;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{
-    GradientEvent, GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
+    GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
 };
 use crate::view::summary::{
-    self, ClosedSpan, Digest, Gradient, HowClosed, SiteId, SpanSite, Statistics, StepTag,
+    ClosedSpan, Digest, HowClosed, SiteId, SpanSite, StepTag, Statistics, gradient_of,
 };
 
 /// The root span's number.
@@ -50,7 +52,7 @@ pub(super) struct Replay {
     pub(super) lines: Vec<u8>,
     pub(super) last_id: u64,
     pub(super) gradients: u64,
-    sites: HashMap<usize, Site>,
+    sites: HashMap<usize, Site, BuildHasherDefault<AddressHasher>>,
     pub(super) named_threads: HashSet<u64>,
     pub(super) open_detached: BTreeMap<u64, OpenDetached>,
     /// The last detached span that [`Self::newly_open`] has been through.
@@ -154,7 +156,7 @@ impl Replay {
             lines: Vec::new(),
             last_id: ROOT,
             gradients: 0,
-            sites: HashMap::new(),
+            sites: HashMap::default(),
             named_threads: HashSet::new(),
             open_detached: BTreeMap::new(),
             listed: ROOT,
@@ -203,11 +205,7 @@ impl Replay {
         if !self.records_spans {
             return false;
         }
-        let own_text = match source {
-            SpanSource::Site(_) => 0,
-            SpanSource::Named(_, name) | SpanSource::Free { name, .. } => 6 * name.len(),
-            SpanSource::Module { name, .. } => 6 * name.len(),
-        };
+        let own_text = 6 * source.own_text().len();
         let fits = self.budget.fits(self.lines.len(), LINE + own_text);
         if !fits {
             self.budget.drop(&source.name());
@@ -424,6 +422,8 @@ impl Replay {
         };
         let start_ns = self.ns(cell.start);
         let duration_ns = self.ns(end).saturating_sub(start_ns);
+        // Several threads may have worked inside the span at once, each with an overhead of its own.
+        let overhead_ns = span.overhead_ns.min(duration_ns);
         let parent = Some(parent.unwrap_or(ROOT));
         let row = self.start_line(id, parent, start_ns, source, cell.measured, thread);
         EndLine {
@@ -431,7 +431,7 @@ impl Replay {
             duration_ns,
             busy_ns: polled.map(|(busy, _)| busy.min(duration_ns)),
             polls: polled.map(|(_, polls)| polls),
-            overhead_ns: (span.overhead_ns > 0).then_some(span.overhead_ns),
+            overhead_ns: (overhead_ns > 0).then_some(overhead_ns),
             cut: flags.cut,
             cancelled: flags.cancelled,
             panicked: flags.panicked,
@@ -442,14 +442,16 @@ impl Replay {
         let closed = ClosedSpan {
             duration_ns,
             child_ns: span.children_ns,
-            overhead_ns: span.overhead_ns,
+            overhead_ns,
             child_overhead_ns: span.children_overhead_ns,
             measured: cell.measured.is_some(),
             how: flags,
-            memory,
             ..ClosedSpan::default()
         };
         self.digest.closed(row, closed);
+        if let Some(taken) = memory {
+            self.digest.span_memory(row, taken, cell.measured.is_some());
+        }
     }
 
     pub(super) fn evidence(&mut self, at: Where<'_>, evidence: Evidence) {
@@ -497,6 +499,8 @@ impl Replay {
             }
             Evidence::DeviceMemory(mut event) => {
                 event.timestamp_ns = now;
+                self.digest
+                    .device_memory(&event.device, event.used_bytes.unwrap_or(0));
                 self.line(&TraceEvent::DeviceMemory(*event));
             }
             Evidence::Op {
@@ -618,7 +622,7 @@ impl Replay {
         EndLine {
             id: ROOT,
             duration_ns: now,
-            overhead_ns: (self.root_overhead > 0).then_some(self.root_overhead),
+            overhead_ns: (self.root_overhead > 0).then_some(self.root_overhead.min(now)),
             ..EndLine::default()
         }
         .write(&mut self.lines);
@@ -722,23 +726,5 @@ fn row_of<'a>(name: &'a str, source: &SpanSource, measured: bool) -> SpanSite<'a
             ExecutionStep::Optimizer => StepTag::Optimizer,
         }),
         measured,
-    }
-}
-
-fn gradient_of(event: &GradientEvent) -> Gradient<'_> {
-    Gradient {
-        root: &event.root,
-        key: &event.key,
-        state: match event.state {
-            GradientState::Present => summary::GradientState::Present,
-            GradientState::Missing => summary::GradientState::Missing,
-            GradientState::Zero => summary::GradientState::Zero,
-            GradientState::NonFinite => summary::GradientState::NonFinite,
-        },
-        norm: event.norm,
-        reason: event
-            .extra
-            .as_deref()
-            .and_then(|extra| extra.reason.as_deref()),
     }
 }

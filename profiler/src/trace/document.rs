@@ -13,7 +13,7 @@ use super::events::{
     SpanEndEvent, SpanStartEvent, TensorEvent, TensorStatsEvent, TerminalEvent, TraceEvent,
 };
 use super::memory::{MemoryAction, resolve_dense_tensor_bytes};
-use super::schema::{SpanRecord, TraceRunMeta, TraceSummary};
+use super::schema::{RunOutcome, SpanRecord, TraceRunMeta, TraceSummary};
 use super::sequence::Sequence;
 use super::span_index::SpanIndex;
 
@@ -303,10 +303,16 @@ impl Builder {
         let Some((schema, run)) = self.meta else {
             bail!("there is no record at all; a trace starts with a `meta` one");
         };
-        let Some(terminal) = self.terminal else {
-            bail!("there is no `terminal` record; the trace was cut off");
-        };
-        let document = TraceDocument {
+        self.sequence.finish()?;
+        let ended = self.terminal.is_some();
+        // Of the old schema no trace has a last line: it was complete when it was there.
+        let terminal = self.terminal.unwrap_or(TerminalEvent {
+            outcome: RunOutcome::Complete,
+            timestamp_ns: 0,
+            reason: None,
+            extra: None,
+        });
+        let mut document = TraceDocument {
             schema,
             run,
             spans: sorted_by_id(self.spans),
@@ -321,6 +327,9 @@ impl Builder {
             terminal,
         };
         let latest = document.latest_host_ns();
+        if !ended {
+            document.terminal.timestamp_ns = latest;
+        }
         ensure!(
             document.terminal.timestamp_ns >= latest,
             "the `terminal` record's timestamp_ns is {}, before host evidence at {latest}; it must not be before any",

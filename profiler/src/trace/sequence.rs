@@ -59,6 +59,17 @@ impl Sequence {
         Ok(None)
     }
 
+    /// Whether the last record may be the last.
+    pub(crate) fn finish(&self) -> Result<()> {
+        match self.schema {
+            None => bail!("there is no record at all; a trace starts with a `meta` one"),
+            Some(schema) if !self.ended && schema.has_terminal() => {
+                bail!("there is no `terminal` record; the trace was cut off")
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
     /// The place of a span that has started.
     pub(crate) fn place(&self, id: &str) -> Option<usize> {
         self.index.get(id)

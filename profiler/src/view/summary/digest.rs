@@ -2,7 +2,9 @@
 
 use super::bounded::{Names, Rows};
 use super::evidence::{Gradient, GradientRow, GraphSize, ScalarRow, Statistics, Tensors};
+use super::memory::Memory;
 use super::sites::{ClosedSpan, SiteId, Sites, SpanSite};
+use crate::allocator::Taken;
 
 /// The notes of a trace that are shown; later ones are counted.
 const MOST_NOTES: usize = 32;
@@ -24,6 +26,16 @@ pub(crate) struct Meta {
     pub(crate) items: Option<u64>,
 }
 
+/// The time of a call site.
+#[cfg(feature = "cli")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SiteTime<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) calls: u64,
+    pub(crate) total_ns: u64,
+    pub(crate) measured: bool,
+}
+
 /// A trace boiled down. It takes everything in the order of execution, in bounded memory.
 #[derive(Debug, Default)]
 pub(crate) struct Digest {
@@ -37,12 +49,11 @@ pub(crate) struct Digest {
     /// A graph that was built, where no backward pass ran: its tensors and their bytes.
     pub(super) unused_graph: Option<(u64, u64)>,
     pub(super) cuts: Vec<String>,
+    pub(super) memory: Memory,
     /// Gradients that were zero before, too.
     pub(super) stays_zero: Names,
     pub(super) notes: Vec<String>,
     pub(super) more_notes: u64,
-    /// Sentences on memory that belong to no span.
-    pub(super) memory_rows: Vec<String>,
     pub(super) failed: Option<String>,
     pub(super) dropped: u64,
     pub(super) dropped_by_site: Vec<(String, u64)>,
@@ -120,6 +131,27 @@ impl Digest {
         self.cuts.push(place);
     }
 
+    /// A span of the site took so much of its thread's memory.
+    pub(crate) fn span_memory(&mut self, site: SiteId, taken: Taken, measured: bool) {
+        if measured {
+            self.memory.step = Some((taken.net, taken.peak));
+        } else {
+            self.sites.take_memory(site, taken);
+        }
+    }
+
+    /// So many bytes of a device were in use.
+    pub(crate) fn device_memory(&mut self, device: &str, used: u64) {
+        if let Some(row) = self.memory.devices.row(device) {
+            row.take(used);
+        }
+    }
+
+    /// So many bytes of recorded storages were alive at once.
+    pub(crate) fn storages(&mut self, peak: u64) {
+        self.memory.storages = Some(peak.max(self.memory.storages.unwrap_or(0)));
+    }
+
     /// One more problem, in words.
     pub(crate) fn note(&mut self, problem: impl Into<String>) {
         match self.notes.len() < MOST_NOTES {
@@ -128,11 +160,9 @@ impl Digest {
         }
     }
 
-    /// One more sentence on memory.
-    pub(crate) fn memory(&mut self, row: impl Into<String>) {
-        if self.memory_rows.len() < MOST_NOTES {
-            self.memory_rows.push(row.into());
-        }
+    /// The process's memory grew, in words.
+    pub(crate) fn growth(&mut self, growth: String) {
+        self.memory.growth = Some(growth);
     }
 
     /// The trace ended as failed.
@@ -156,6 +186,50 @@ impl Digest {
     /// The program waited so long for the writer.
     pub(crate) fn waited(&mut self, nanoseconds: u64) {
         self.waited_ns = self.waited_ns.saturating_add(nanoseconds);
+    }
+
+    /// The name of a row, empty for what found none.
+    pub(crate) fn site_name(&self, site: SiteId) -> &str {
+        self.sites.row(site).map_or("", |row| &row.name)
+    }
+
+    /// Where it is, if that is known.
+    pub(crate) fn site_place(&self, site: SiteId) -> Option<(&str, u32)> {
+        let place = self.sites.row(site)?.place.as_ref();
+        place.map(|(file, line)| (file.as_str(), *line))
+    }
+
+    /// What the meta line says.
+    #[cfg(feature = "cli")]
+    pub(crate) fn run(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Why the trace failed, if it did.
+    #[cfg(feature = "cli")]
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+
+    /// The call sites that were called.
+    #[cfg(feature = "cli")]
+    pub(crate) fn times(&self) -> impl Iterator<Item = SiteTime<'_>> {
+        let called = self.sites.rows.iter().filter(|site| site.calls > 0);
+        called.map(|site| SiteTime {
+            name: &site.name,
+            calls: site.calls,
+            total_ns: site.total_ns,
+            measured: site.measured,
+        })
+    }
+
+    /// Peaks of memory, by what they are of.
+    #[cfg(feature = "cli")]
+    pub(crate) fn memory_figures(&self) -> Vec<(String, u64)> {
+        let step = self.memory.step.map(|(_, peak)| ("heap of the step's thread".to_owned(), peak));
+        let storages = self.memory.storages.map(|peak| ("recorded storages".to_owned(), peak));
+        let devices = self.memory.devices.iter().map(|(device, row)| (device.to_owned(), row.most));
+        step.into_iter().chain(devices).chain(storages).collect()
     }
 
     /// Whether the trace holds anything but the measured region.

@@ -2,7 +2,7 @@
 
 use super::bounded::{Names, Rows};
 use crate::nonfinite::Good;
-use crate::trace::TensorStatsEvent;
+use crate::trace::{self, GradientEvent, TensorStatsEvent};
 use crate::view::text::printable;
 
 /// The statistics of one tensor. What is `None` is not known.
@@ -271,4 +271,21 @@ pub(crate) struct GraphSize {
     pub(crate) carried: u64,
     /// Bytes of gradients of what is no variable.
     pub(crate) constant_bytes: u64,
+}
+
+/// A gradient as the summary takes it.
+pub(crate) fn gradient_of(event: &GradientEvent) -> Gradient<'_> {
+    let extra = event.extra.as_deref();
+    Gradient {
+        root: &event.root,
+        key: &event.key,
+        state: match event.state {
+            trace::GradientState::Present => GradientState::Present,
+            trace::GradientState::Missing => GradientState::Missing,
+            trace::GradientState::Zero => GradientState::Zero,
+            trace::GradientState::NonFinite => GradientState::NonFinite,
+        },
+        norm: event.norm,
+        reason: extra.and_then(|extra| extra.reason.as_deref()),
+    }
 }

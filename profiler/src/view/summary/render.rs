@@ -5,11 +5,12 @@ use std::path::Path;
 
 use super::digest::Digest;
 use super::evidence::{GradientRow, ScalarRow, TensorRow};
+use super::memory::memory;
 use super::page::{Page, Tone};
 use super::problems::problems;
+use super::steps::steps;
 use super::times::times;
-use crate::allocator::Taken;
-use crate::view::text::{bytes, columns, count, duration, number, printable, shell_word};
+use crate::view::text::{columns, count, duration, number, printable, shell_word};
 
 /// Rows of tensors, scalars and roots that are shown.
 const MOST_SHOWN: usize = 20;
@@ -47,6 +48,7 @@ pub(crate) fn render(digest: &Digest, look: &Look<'_>) -> String {
         }
     }
     scalars(&mut page, digest);
+    steps(&mut page, digest);
     times(&mut page, digest);
     if !digest.holds_evidence() && digest.failed.is_none() {
         let empty = "nothing is recorded inside the region: no function it calls is annotated";
@@ -95,38 +97,6 @@ fn title(digest: &Digest) -> String {
     title
 }
 
-/// What the spans' threads took, the highest peaks first.
-fn memory(page: &mut Page, digest: &Digest) {
-    let sites = digest.sites.rows.iter();
-    let mut taken: Vec<(&str, Taken)> = sites
-        .filter_map(|site| Some((&*site.name, site.memory?)))
-        .filter(|(_, taken)| taken.peak > 0 || taken.net != 0)
-        .collect();
-    if taken.is_empty() && digest.memory_rows.is_empty() {
-        return;
-    }
-    taken.sort_by_key(|(_, taken)| std::cmp::Reverse(taken.peak));
-    let cells = |(name, taken): &(&str, Taken)| {
-        let net = bytes(taken.net.unsigned_abs());
-        let sign = if taken.net < 0 { "-" } else { "" };
-        vec![
-            (*name).to_owned(),
-            format!("{sign}{net}"),
-            bytes(taken.peak),
-        ]
-    };
-    let rows: Vec<Vec<String>> = taken.iter().take(MOST_SHOWN).map(cells).collect();
-    if rows.is_empty() {
-        page.heading("memory");
-    } else {
-        page.table(&["memory of the span's thread", "balance", "peak"], &rows);
-        and_more(page, taken.len(), 0);
-    }
-    for row in &digest.memory_rows {
-        page.sentence(Tone::Plain, 2, row);
-    }
-}
-
 fn scalars(page: &mut Page, digest: &Digest) {
     let cells = |(label, row): (&str, &ScalarRow)| {
         let value = match row.values {
@@ -140,12 +110,32 @@ fn scalars(page: &mut Page, digest: &Digest) {
         };
         vec![label.to_owned(), value]
     };
-    let rows: Vec<Vec<String>> = digest.scalars.iter().take(MOST_SHOWN).map(cells).collect();
+    let mut rows: Vec<Vec<String>> = digest.scalars.iter().take(MOST_SHOWN).map(cells).collect();
+    let roots = digest.gradients.iter().take(MOST_SHOWN);
+    rows.extend(roots.map(|(root, row)| {
+        let name = match digest.gradients.len() {
+            1 => "gradient norm".to_owned(),
+            _ => format!("gradient norm of {root}"),
+        };
+        vec![name, norm_cell(row)]
+    }));
     if rows.is_empty() {
         return;
     }
     page.table(&["scalars", "value"], &rows);
     and_more(page, digest.scalars.len(), digest.scalars.refused());
+}
+
+/// `5 (1 of 4 missing)`
+fn norm_cell(row: &GradientRow) -> String {
+    let norm = match row.non_finite.count() {
+        0 => number(row.norm, 4),
+        _ => "not finite".to_owned(),
+    };
+    match row.missing.count() {
+        0 => norm,
+        missing => format!("{norm} ({} of {} missing)", count(missing), count(row.all())),
+    }
 }
 
 fn tensors(page: &mut Page, digest: &Digest) {
@@ -267,8 +257,8 @@ fn and_more(page: &mut Page, rows: usize, refused: u64) {
 
 fn footer(page: &mut Page, path: &Path, width: usize) {
     let shown = printable(&path.to_string_lossy(), 4096);
-    let command = format!("view   candle-graph view {}", shell_word(path));
-    let output = format!("--output {}", shell_word(&path.with_extension("html")));
+    let command = format!("view   candle-profile view {}", shell_word(path));
+    let output = format!("-o {}", shell_word(&path.with_extension("html")));
     page.space();
     page.line(Tone::Plain, &format!("trace  {shown}"));
     let whole = format!("{command} {output}");

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::bounded::MOST_ROWS;
 use crate::allocator::Taken;
+use super::durations::Durations;
 use crate::view::text::printable;
 
 /// What part of a training step a span is.
@@ -35,7 +36,22 @@ pub(crate) struct SpanSite<'a> {
 
 /// A row of the table, to be asked for once and used for every span of the site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct SiteId(Option<usize>);
+pub(crate) struct SiteId(u32);
+
+impl SiteId {
+    /// The row of all that found no room.
+    pub(crate) const OTHERS: SiteId = SiteId(u32::MAX);
+
+    #[cfg(feature = "cli")]
+    pub(crate) fn of_number(number: u32) -> SiteId {
+        SiteId(number.wrapping_sub(1))
+    }
+
+    /// A small number that stands for the row: 0 for what found no room, else from 1.
+    pub(crate) fn number(self) -> usize {
+        self.0.wrapping_add(1) as usize
+    }
+}
 
 /// A span that was closed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,8 +71,6 @@ pub(crate) struct ClosedSpan {
     /// A span with a step is around it, which has this one's time already.
     pub(crate) in_step: bool,
     pub(crate) how: HowClosed,
-    /// What its thread took in it.
-    pub(crate) memory: Option<Taken>,
 }
 
 /// What is out of order about the way a span was closed.
@@ -77,8 +91,9 @@ pub(crate) struct HowClosed {
 pub(super) struct Site {
     pub(super) name: String,
     pub(super) place: Option<(String, u32)>,
-    step: Option<StepTag>,
+    pub(super) step: Option<StepTag>,
     pub(super) calls: u64,
+    pub(super) durations: Durations,
     pub(super) total_ns: u64,
     pub(super) self_ns: u64,
     pub(super) measured: bool,
@@ -111,10 +126,13 @@ impl Sites {
             let same = |&&at: &&usize| self.rows.get(at).is_some_and(|row| row.is(site));
             places.iter().find(same).copied()
         });
-        if known.is_some() || (self.rows.len() >= MOST_ROWS && !site.measured) {
-            return SiteId(known);
+        if let Some(at) = known {
+            return SiteId(at as u32);
         }
         let at = self.rows.len();
+        if (at >= MOST_ROWS && !site.measured) || at >= SiteId::OTHERS.0 as usize {
+            return SiteId::OTHERS;
+        }
         self.rows.push(Site {
             name: printable(site.name, 160),
             place: site
@@ -124,17 +142,31 @@ impl Sites {
             ..Site::default()
         });
         self.by_name.entry(name.to_owned()).or_default().push(at);
-        SiteId(Some(at))
+        SiteId(at as u32)
+    }
+
+    pub(super) fn row(&self, id: SiteId) -> Option<&Site> {
+        self.rows.get(id.0 as usize)
+    }
+
+    /// What a span's thread took in it.
+    pub(super) fn take_memory(&mut self, id: SiteId, taken: Taken) {
+        if let Some(row) = self.rows.get_mut(id.0 as usize) {
+            let all = row.memory.get_or_insert_default();
+            all.net = all.net.saturating_add(taken.net);
+            all.peak = all.peak.max(taken.peak);
+        }
     }
 
     pub(super) fn close(&mut self, id: SiteId, span: ClosedSpan) {
         let total = span.duration_ns.saturating_sub(span.overhead_ns);
         let in_children = span.child_ns.saturating_sub(span.child_overhead_ns);
-        let row = match id.0.and_then(|at| self.rows.get_mut(at)) {
+        let row = match self.rows.get_mut(id.0 as usize) {
             Some(row) => row,
             None => &mut self.others,
         };
         row.calls += 1;
+        row.durations.take(total);
         if !span.recursive {
             row.total_ns = row.total_ns.saturating_add(total);
         }
@@ -146,13 +178,6 @@ impl Sites {
         row.cancelled += u64::from(span.how.cancelled);
         row.panicked += u64::from(span.how.panicked);
         row.open_at_end += u64::from(span.how.open_at_end);
-        if let Some(taken) = span.memory {
-            let all = row.memory.get_or_insert_default();
-            if !span.recursive {
-                all.net = all.net.saturating_add(taken.net);
-            }
-            all.peak = all.peak.max(taken.peak);
-        }
         let step = row.step.filter(|_| !span.in_step);
         for ((tag, _), sum) in StepTag::ALL.iter().zip(&mut self.step_ns) {
             if step == Some(*tag) {

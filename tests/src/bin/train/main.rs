@@ -4,6 +4,7 @@
 
 mod ends;
 mod exploding;
+mod load;
 mod model;
 mod modes;
 
@@ -47,6 +48,11 @@ fn main() -> anyhow::Result<()> {
         "leak" => modes::leak(number),
         "masks" => exploding::masks(number),
         "skipped" => exploding::skipped(number),
+        "load-spans" => load::spans(number),
+        "load-labels" => load::labels(number),
+        "load-threads" => load::threads(number),
+        "load-captures" => load::captures(number),
+        "odd-names" => load::odd_names(),
         how if how.starts_with("end-") => ends::run(&how["end-".len()..]),
         _ => bail!("there is no mode {mode}"),
     }
