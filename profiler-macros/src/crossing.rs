@@ -21,6 +21,8 @@ pub(crate) struct Crossing {
     taken: Vec<Ident>,
     /// The members of a returned tuple.
     parts: Option<Parts>,
+    /// The most frequent kind of function: references to tensors go in, a tensor comes out; in a `Result` or not.
+    short: Option<bool>,
     /// The function has no span of its own.
     bare: bool,
     /// The body may return before its end.
@@ -116,6 +118,35 @@ pub(crate) fn holds_word(ty: &[TokenTree], word: &str) -> bool {
     })
 }
 
+/// The most arguments that the short form takes.
+const MOST_SHORT: usize = 6;
+
+/// `Tensor`, `Var`, or a path to one.
+fn is_tensor(ty: &[TokenTree]) -> bool {
+    let path = ty
+        .iter()
+        .all(|tree| matches!(tree, TokenTree::Ident(_)) || is_punct(Some(tree), ':'));
+    path && (is_word(ty.last(), "Tensor") || is_word(ty.last(), "Var"))
+}
+
+/// Whether a written type is a tensor in a `Result` (true) or a tensor alone (false).
+fn short_output(output: &[TokenTree]) -> Option<bool> {
+    if is_tensor(output) {
+        return Some(false);
+    }
+    let open = output.iter().position(|tree| is_punct(Some(tree), '<'))?;
+    let name = output.get(open.checked_sub(1)?);
+    let is_result = is_word(name, "Result") || is_word(name, "CandleResult");
+    let inner = output.get(open + 1..output.len().checked_sub(1)?)?;
+    (is_result && is_punct(output.last(), '>') && is_tensor(inner)).then_some(true)
+}
+
+/// What a reference, from its colon on, refers to.
+fn after_reference(ty: &[TokenTree]) -> &[TokenTree] {
+    let after = if is_punct(ty.get(2), '\'') { 4 } else { 2 };
+    ty.get(after..).unwrap_or_default()
+}
+
 /// Whether a written type, from its colon on, is a shared reference.
 fn is_lent(ty: &[TokenTree]) -> bool {
     if !is_punct(ty.get(1), '&') {
@@ -134,6 +165,7 @@ impl Crossing {
             return None;
         }
         let (mut lent, mut taken) = (Vec::new(), Vec::new());
+        let mut plain = true;
         for param in &function.params {
             // One with attributes may be configured away; one that the body does not name does not go through.
             let Pattern::Name(name) = &param.pattern else {
@@ -151,12 +183,11 @@ impl Crossing {
             {
                 continue;
             }
-            let into = if is_lent(&param.ty) {
-                &mut lent
-            } else {
-                &mut taken
-            };
+            // A `mut` reference may refer to another one when the body is done.
+            let is_lent = is_lent(&param.ty) && !param.is_mut();
+            let into = if is_lent { &mut lent } else { &mut taken };
             into.push(name.clone());
+            plain &= is_lent && is_tensor(after_reference(&param.ty));
         }
         if lent.is_empty() && taken.is_empty() {
             return None;
@@ -165,10 +196,14 @@ impl Crossing {
             .header
             .get(function.params_at)
             .map_or_else(String::new, ToString::to_string);
+        let short = (plain && set.opens_span() && lent.len() <= MOST_SHORT)
+            .then(|| short_output(output))
+            .flatten();
         Some(Self {
             hints: hints::of(text) | hints::of_params(&header),
             lent,
             taken,
+            short,
             parts: Parts::of(output),
             bare: !set.opens_span(),
             returns_early: hints::mentions(text, "return"),
@@ -185,6 +220,18 @@ impl Crossing {
         quote_spanned! {Span::mixed_site()=>
             let given = #private::given(&[#(#private::Shown(&#taken).shown()),*]);
         }
+    }
+
+    /// The body's value let through in the fewest words, for the most frequent kind of function.
+    pub(crate) fn shortly(&self, context: &Context, body: &TokenStream) -> Option<TokenStream> {
+        let site = Span::mixed_site();
+        let private = &context.private;
+        let hints = Literal::u32_unsuffixed(self.hints);
+        let lent = &self.lent;
+        Some(match self.short? {
+            true => quote_spanned!(site=> #private::through_result(#body, #hints, (#(#lent,)*))),
+            false => quote_spanned!(site=> #private::through(#body, #hints, (#(#lent,)*))),
+        })
     }
 
     /// What runs when the value is there, inside the span.

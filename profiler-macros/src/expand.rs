@@ -465,6 +465,13 @@ impl Plan<'_> {
         if !self.looks_through() {
             return body.clone();
         }
+        if self.taken.after.is_empty()
+            && !self.descent.returns_store
+            && let Some(crossing) = &self.crossing
+            && let Some(short) = crossing.shortly(self.context, body)
+        {
+            return short;
+        }
         let site = Span::mixed_site();
         let private = &self.context.private;
         let after = self.after(&quote_spanned!(site=> value));

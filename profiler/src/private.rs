@@ -18,7 +18,9 @@ mod operation;
 pub mod outcome;
 #[cfg(feature = "candle")]
 pub use crate::tensor::Variables;
-pub use crossing::{Given, Hidden, Shown, crossed, crossed_bare, crossing, given};
+pub use crossing::{
+    Given, Hidden, Lent, Shown, crossed, crossed_bare, crossing, given, through, through_result,
+};
 pub use gradients::{HoldsGradients, descends};
 #[cfg(feature = "candle")]
 pub use gradients::{

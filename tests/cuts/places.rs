@@ -25,6 +25,15 @@ fn mutable(mut x: Tensor) -> Result<Tensor> {
     Ok(x)
 }
 
+/// The argument is another one in the end.
+#[profile_span(name = "rebound")]
+fn rebound<'a>(mut x: &'a Tensor, other: &'a Tensor) -> Result<Tensor> {
+    let y = cut(x);
+    x = other;
+    x.dims2()?;
+    y
+}
+
 #[profile_span(name = "early")]
 fn early(x: &Tensor, now: bool) -> Result<Tensor> {
     if now {
@@ -74,6 +83,7 @@ fn all(x: &Tensor) -> Result<Tensor> {
     let pieces = [
         by_value(x.exp()?)?,
         mutable(x.exp()?)?,
+        rebound(x, &numbers(&[3, 8], 9.0))?,
         early(x, true)?,
         tuple(x)?.0,
         list(&[x.exp()?])?.remove(0),
@@ -102,6 +112,7 @@ fn every_form_of_function_is_seen() {
         [
             "by value",
             "mutable",
+            "rebound",
             "early",
             "tuple",
             "list",

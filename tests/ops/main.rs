@@ -3,12 +3,24 @@
 #[macro_use]
 extern crate candle_profiler;
 
-#[allow(missing_docs, unreachable_pub, dead_code, clippy::all)]
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks
+)]
 mod macro_cases {
     include!(concat!(env!("OUT_DIR"), "/macro_cases.rs"));
 }
 
-#[allow(missing_docs, unreachable_pub, dead_code, clippy::all)]
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks
+)]
 mod kin {
     include!(concat!(env!("OUT_DIR"), "/kin.rs"));
 }
@@ -23,5 +35,6 @@ fn annotated_code_behaves_as_before() {
     assert!(traces.len() > 20);
 }
 
+#[allow(clippy::all, reason = "forms that nobody would write, too")]
 mod bodies;
 mod recorded;

@@ -21,7 +21,7 @@ use candle_profiler::{
 use examples::{Digits, Random, init_weights};
 
 const SEED: u64 = 7;
-const BATCH: usize = 32;
+const BATCH: usize = 16;
 const LEARNING_RATE: f64 = 3e-3;
 /// An image of 8 × 8 pixels is 16 patches of 2 × 2.
 const PATCHES: usize = 16;

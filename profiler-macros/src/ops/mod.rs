@@ -4,8 +4,12 @@
 //! function that returns what it gets. Nothing else changes: operands stay where they are, so borrows, moves,
 //! temporaries and coercions stay what they were. What is not understood is handed on as it came.
 
+mod cursor;
 mod expression;
+mod names;
 mod place;
+mod postfix;
+mod primary;
 mod walk;
 mod write;
 

@@ -1,7 +1,8 @@
 //! The statements of a block, and the lists between parentheses, brackets and braces.
 
 use super::Mode;
-use super::expression::{Cursor, Options, Prefix};
+use super::cursor::Cursor;
+use super::expression::{Options, Prefix};
 use crate::items::{Angles, item_len};
 use crate::site::Context;
 use crate::tokens::{delimited, is_brace, is_punct, is_word, regroup};

@@ -274,7 +274,7 @@ fn ending(
     let picked = wanted.picked;
     Box::new(move |mut closing: Closing| {
         if let Some(growth) = call.counter.resident().growth() {
-            closing.digest.memory(growth);
+            closing.digest.growth(growth);
         }
         let ended = if call.is_withdrawn() {
             Ended::Withdrawn

@@ -166,10 +166,26 @@ impl Evidence {
                 event.shape.len(),
             ),
             Self::Tensor(event) => (size_of::<TensorEvent>(), event.shape.len()),
-            Self::Op { event, .. } => (size_of::<OpEvent>(), event.shape.len()),
-            Self::Note(text) => (text.len(), 0),
+            // What a device still has to give, and the reductions of it that wait there.
+            #[cfg(feature = "candle")]
+            Self::Later(_) => (size_of::<TensorStatsEvent>(), 0),
+            Self::DeviceMemory(_) => (size_of::<DeviceMemoryEvent>(), 0),
+            Self::Op { event, .. } => {
+                let inputs = event.inputs.iter().map(String::len).sum::<usize>();
+                (size_of::<OpEvent>() + inputs, event.shape.len())
+            }
             Self::Gradient { .. } => (size_of::<GradientEvent>(), 0),
-            _ => (0, 0),
+            Self::Crossing { crossing, .. } => (
+                size_of::<Crossing>() + 64 * crossing.outputs.len(),
+                crossing.inputs.len() + crossing.vars.as_ref().map_or(0, Vec::len),
+            ),
+            Self::Built { .. } => (0, 0),
+            Self::Backward(pass) => (
+                size_of::<Backward>(),
+                pass.reached.as_ref().map_or(0, Vec::len)
+                    + 2 * pass.entries.as_ref().map_or(0, Vec::len),
+            ),
+            Self::Note(text) => (text.len(), 0),
         };
         event + shape * size_of::<usize>() + self.label().len()
     }

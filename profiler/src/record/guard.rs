@@ -134,10 +134,10 @@ impl Ended {
     pub(crate) fn session(&self) -> Option<Arc<Session>> {
         match &self.0 {
             Place::Here | Place::LastEnded => recorder::current()?.session(),
-            Place::Elsewhere(place) => match &**place {
-                Elsewhere::Future(session, ..) => Some(Arc::clone(session)),
-                Elsewhere::Capture(capture) => Some(capture.session()),
-            },
+            Place::Elsewhere(place) => Some(match &**place {
+                Elsewhere::Future(session, ..) => Arc::clone(session),
+                Elsewhere::Capture(capture) => capture.session(),
+            }),
         }
     }
 

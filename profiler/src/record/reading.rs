@@ -499,9 +499,11 @@ impl Reading {
             recursive,
             in_step: self.in_step(),
             how: flags,
-            memory,
         };
         replay.digest.closed(row, closed);
+        if let Some(taken) = memory {
+            replay.digest.span_memory(row, taken, measured);
+        }
         *self.last_ended_mut() = (frame.id, frame.name);
         match self.stack.last_mut() {
             Some(parent) => {

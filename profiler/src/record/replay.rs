@@ -26,7 +26,7 @@ use crate::trace::{
     GradientEvent, GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
 };
 use crate::view::summary::{
-    ClosedSpan, Digest, HowClosed, SiteId, SpanSite, Statistics, StepTag, gradient_of,
+    ClosedSpan, Digest, HowClosed, SiteId, SpanSite, StepTag, Statistics, gradient_of,
 };
 
 /// The root span's number.
@@ -446,10 +446,12 @@ impl Replay {
             child_overhead_ns: span.children_overhead_ns,
             measured: cell.measured.is_some(),
             how: flags,
-            memory,
             ..ClosedSpan::default()
         };
         self.digest.closed(row, closed);
+        if let Some(taken) = memory {
+            self.digest.span_memory(row, taken, cell.measured.is_some());
+        }
     }
 
     pub(super) fn evidence(&mut self, at: Where<'_>, evidence: Evidence) {
@@ -497,6 +499,8 @@ impl Replay {
             }
             Evidence::DeviceMemory(mut event) => {
                 event.timestamp_ns = now;
+                self.digest
+                    .device_memory(&event.device, event.used_bytes.unwrap_or(0));
                 self.line(&TraceEvent::DeviceMemory(*event));
             }
             Evidence::Op {

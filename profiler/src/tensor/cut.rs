@@ -55,6 +55,7 @@ pub(crate) fn given(taken: Visit<'_>) -> Given {
     let Some(watch) = &session.watch else {
         return Given::default();
     };
+    let _own = crate::allocator::uncounted();
     let mut inputs = Vec::new();
     taken(&mut |tensor| inputs.extend(Input::of(tensor, watch)));
     Given(inputs)
@@ -77,6 +78,9 @@ pub(crate) fn crossed(
     if !at.wants(Plane::Gradients) {
         return;
     }
+    let _own = crate::allocator::uncounted();
+    // Dropped before that guard is.
+    let given = given;
     if recorder.depth() == TOP {
         at.record(|emit| built(outputs, emit));
     }

@@ -116,6 +116,9 @@ mod tests {
 
     use super::*;
 
+    /// What two records of one tensor have in common.
+    type Figures = (String, u64, f64, Option<bool>, Option<Vec<usize>>);
+
     thread_local! {
         /// Tensors on the CPU are taken for a device's, too.
         pub(super) static ALL_WAIT: Cell<bool> = const { Cell::new(false) };
@@ -172,9 +175,7 @@ mod tests {
         assert!(statistics(waiting[0].take()).is_none(), "each is told once");
     }
 
-    fn statistics(
-        evidence: Evidence,
-    ) -> Option<(String, u64, f64, Option<bool>, Option<Vec<usize>>)> {
+    fn statistics(evidence: Evidence) -> Option<Figures> {
         match evidence {
             Evidence::Statistics { event, alarm, .. } => {
                 let first = event

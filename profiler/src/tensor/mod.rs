@@ -211,6 +211,14 @@ pub(crate) fn as_tensor<T: ?Sized>(value: &T) -> Option<&Tensor> {
         // least as long as the borrow of `value`.
         return Some(unsafe { *at.cast::<&Tensor>() });
     }
+    if is == typeid::of::<Var>() {
+        // SAFETY: `T` is `Var`.
+        return Some(unsafe { &*at.cast::<Var>() }.as_tensor());
+    }
+    if is == typeid::of::<&Var>() {
+        // SAFETY: `T` is `&Var`, which lives at least as long as the borrow of `value`.
+        return Some(unsafe { *at.cast::<&Var>() }.as_tensor());
+    }
     if is == typeid::of::<Option<Tensor>>() {
         // SAFETY: `T` is `Option<Tensor>`.
         return unsafe { &*at.cast::<Option<Tensor>>() }.as_ref();

@@ -4,6 +4,7 @@ use super::bounded::{Names, Rows};
 use super::evidence::{Gradient, GradientRow, GraphSize, ScalarRow, Statistics, Tensors};
 use super::memory::Memory;
 use super::sites::{ClosedSpan, SiteId, Sites, SpanSite};
+use crate::allocator::Taken;
 
 /// The notes of a trace that are shown; later ones are counted.
 const MOST_NOTES: usize = 32;
@@ -43,18 +44,16 @@ pub(crate) struct Digest {
     pub(super) tensors: Tensors,
     pub(super) scalars: Rows<ScalarRow>,
     pub(super) gradients: Rows<GradientRow>,
-    pub(super) memory: Memory,
     /// The largest graph of a loss.
     pub(super) graph: Option<GraphSize>,
     /// A graph that was built, where no backward pass ran: its tensors and their bytes.
     pub(super) unused_graph: Option<(u64, u64)>,
     pub(super) cuts: Vec<String>,
+    pub(super) memory: Memory,
     /// Gradients that were zero before, too.
     pub(super) stays_zero: Names,
     pub(super) notes: Vec<String>,
     pub(super) more_notes: u64,
-    /// Sentences on memory that belong to no span.
-    pub(super) memory_rows: Vec<String>,
     pub(super) failed: Option<String>,
     pub(super) dropped: u64,
     pub(super) dropped_by_site: Vec<(String, u64)>,
@@ -80,9 +79,6 @@ impl Digest {
     /// A span of the site was closed. The root, which is the whole session, is no call and left
     /// out.
     pub(crate) fn closed(&mut self, site: SiteId, span: ClosedSpan) {
-        if let Some(taken) = span.memory.filter(|_| span.measured) {
-            self.memory.step = Some((taken.net, taken.peak));
-        }
         self.sites.close(site, span);
     }
 
@@ -112,18 +108,6 @@ impl Digest {
         }
     }
 
-    /// So many bytes of a device were in use.
-    pub(crate) fn device_memory(&mut self, device: &str, used: u64) {
-        if let Some(row) = self.memory.devices.row(device) {
-            row.take(used);
-        }
-    }
-
-    /// So many bytes of recorded storages were alive at once.
-    pub(crate) fn storages(&mut self, peak: u64) {
-        self.memory.storages = Some(peak.max(self.memory.storages.unwrap_or(0)));
-    }
-
     /// A loss was differentiated.
     pub(crate) fn graph(&mut self, graph: GraphSize) {
         let largest = self.graph.get_or_insert_default();
@@ -147,6 +131,27 @@ impl Digest {
         self.cuts.push(place);
     }
 
+    /// A span of the site took so much of its thread's memory.
+    pub(crate) fn span_memory(&mut self, site: SiteId, taken: Taken, measured: bool) {
+        if measured {
+            self.memory.step = Some((taken.net, taken.peak));
+        } else {
+            self.sites.take_memory(site, taken);
+        }
+    }
+
+    /// So many bytes of a device were in use.
+    pub(crate) fn device_memory(&mut self, device: &str, used: u64) {
+        if let Some(row) = self.memory.devices.row(device) {
+            row.take(used);
+        }
+    }
+
+    /// So many bytes of recorded storages were alive at once.
+    pub(crate) fn storages(&mut self, peak: u64) {
+        self.memory.storages = Some(peak.max(self.memory.storages.unwrap_or(0)));
+    }
+
     /// One more problem, in words.
     pub(crate) fn note(&mut self, problem: impl Into<String>) {
         match self.notes.len() < MOST_NOTES {
@@ -155,11 +160,9 @@ impl Digest {
         }
     }
 
-    /// One more sentence on memory.
-    pub(crate) fn memory(&mut self, row: impl Into<String>) {
-        if self.memory_rows.len() < MOST_NOTES {
-            self.memory_rows.push(row.into());
-        }
+    /// The process's memory grew, in words.
+    pub(crate) fn growth(&mut self, growth: String) {
+        self.memory.growth = Some(growth);
     }
 
     /// The trace ended as failed.

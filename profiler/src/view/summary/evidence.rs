@@ -260,6 +260,19 @@ impl GradientRow {
     }
 }
 
+/// The graph of a loss.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct GraphSize {
+    /// Tensors in it, variables included.
+    pub(crate) nodes: u64,
+    /// The bytes of those that are no variables.
+    pub(crate) bytes: u64,
+    /// How many of them were made in earlier steps.
+    pub(crate) carried: u64,
+    /// Bytes of gradients of what is no variable.
+    pub(crate) constant_bytes: u64,
+}
+
 /// A gradient as the summary takes it.
 pub(crate) fn gradient_of(event: &GradientEvent) -> Gradient<'_> {
     let extra = event.extra.as_deref();
@@ -275,17 +288,4 @@ pub(crate) fn gradient_of(event: &GradientEvent) -> Gradient<'_> {
         norm: event.norm,
         reason: extra.and_then(|extra| extra.reason.as_deref()),
     }
-}
-
-/// The graph of a loss.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct GraphSize {
-    /// Tensors in it, variables included.
-    pub(crate) nodes: u64,
-    /// The bytes of those that are no variables.
-    pub(crate) bytes: u64,
-    /// How many of them were made in earlier steps.
-    pub(crate) carried: u64,
-    /// Bytes of gradients of what is no variable.
-    pub(crate) constant_bytes: u64,
 }

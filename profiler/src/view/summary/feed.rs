@@ -29,8 +29,6 @@ pub(crate) struct Feed {
     places: HashMap<String, (String, u32)>,
     /// Evidence whose span has not started yet, and all that came after it.
     waiting: VecDeque<Evidence>,
-    /// What the spans' threads allocated, where an allocator told.
-    taken: HashMap<Place, Taken>,
     live: HashMap<(String, String), u64>,
     live_bytes: u64,
     end_ns: u64,
@@ -78,7 +76,11 @@ impl Feed {
                     && let (Some(net), Some(peak)) = (extra.mem_net, extra.mem_peak)
                     && let Some(place) = self.spans.started(&end.id)
                 {
-                    self.taken.insert(place, Taken { net, peak });
+                    let row = self.spans.row(place);
+                    let number = row.map_or(0, |row| row.name as usize);
+                    let site = self.sites.get(number).copied();
+                    let (site, measured) = (site.unwrap_or(SiteId::OTHERS), self.is_measured(place));
+                    self.digest.span_memory(site, Taken { net, peak }, measured);
                 }
             }
             TraceEvent::Tensor(tensor) => {
@@ -96,6 +98,11 @@ impl Feed {
             TraceEvent::Terminal(terminal) => self.terminal(&terminal),
             TraceEvent::Op(_) | TraceEvent::DeviceInterval(_) | TraceEvent::Edge(_) => {}
         }
+    }
+
+    fn is_measured(&self, place: Place) -> bool {
+        let row = self.spans.row(place);
+        row.is_some_and(|row| row.flags.has(Flags::MEASURED))
     }
 
     fn start(&mut self, start: &SpanStartEvent) {
@@ -241,7 +248,6 @@ impl Feed {
         self.digest.meta(self.meta);
         self.spans.walk(&mut Closer {
             digest: &mut self.digest,
-            taken: &self.taken,
             sites: &self.sites,
             around: vec![Vec::new(); self.spans.threads()],
             open: Vec::new(),
@@ -290,7 +296,6 @@ pub(crate) fn read_with(trace: impl BufRead, mut look: impl FnMut(&TraceEvent)) 
 /// Tells the digest of each span, with what its children took.
 struct Closer<'a> {
     digest: &'a mut Digest,
-    taken: &'a HashMap<Place, Taken>,
     sites: &'a [SiteId],
     /// By thread and site: how many spans are open around.
     around: Vec<Vec<u32>>,
@@ -364,7 +369,6 @@ impl Visitor for Closer<'_> {
                 overhead_ns: row.overhead_ns,
                 child_overhead_ns: open.child_overhead_ns,
                 measured: has(Flags::MEASURED),
-                memory: self.taken.get(&place).copied(),
                 recursive: open.recursive,
                 in_step: open.in_step,
                 how: HowClosed {

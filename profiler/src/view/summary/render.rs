@@ -10,7 +10,6 @@ use super::page::{Page, Tone};
 use super::problems::problems;
 use super::steps::steps;
 use super::times::times;
-use crate::allocator::Taken;
 use crate::view::text::{bytes, columns, count, duration, number, printable, shell_word};
 
 /// Rows of tensors, scalars and roots that are shown.
@@ -50,7 +49,6 @@ pub(crate) fn render(digest: &Digest, look: &Look<'_>) -> String {
     }
     scalars(&mut page, digest);
     steps(&mut page, digest);
-    memory(&mut page, digest);
     times(&mut page, digest);
     if !digest.holds_evidence() && digest.failed.is_none() {
         let empty = "nothing is recorded inside the region: no function it calls is annotated";
@@ -58,7 +56,7 @@ pub(crate) fn render(digest: &Digest, look: &Look<'_>) -> String {
     }
     tensors(&mut page, digest);
     gradients(&mut page, digest);
-    memory_by_span(&mut page, digest);
+    memory(&mut page, digest);
     if let Some(path) = look.path {
         footer(&mut page, path, look.width);
     }
@@ -97,38 +95,6 @@ fn title(digest: &Digest) -> String {
         (Some(_), _) => title += &format!(", failed after {}", duration(measured)),
     }
     title
-}
-
-/// What the spans' threads took, the highest peaks first.
-fn memory_by_span(page: &mut Page, digest: &Digest) {
-    let sites = digest.sites.rows.iter();
-    let mut taken: Vec<(&str, Taken)> = sites
-        .filter_map(|site| Some((&*site.name, site.memory?)))
-        .filter(|(_, taken)| taken.peak > 0 || taken.net != 0)
-        .collect();
-    if taken.is_empty() && digest.memory_rows.is_empty() {
-        return;
-    }
-    taken.sort_by_key(|(_, taken)| std::cmp::Reverse(taken.peak));
-    let cells = |(name, taken): &(&str, Taken)| {
-        let net = bytes(taken.net.unsigned_abs());
-        let sign = if taken.net < 0 { "-" } else { "" };
-        vec![
-            (*name).to_owned(),
-            format!("{sign}{net}"),
-            bytes(taken.peak),
-        ]
-    };
-    let rows: Vec<Vec<String>> = taken.iter().take(MOST_SHOWN).map(cells).collect();
-    if rows.is_empty() {
-        page.heading("memory");
-    } else {
-        page.table(&["memory of the span's thread", "balance", "peak"], &rows);
-        and_more(page, taken.len(), 0);
-    }
-    for row in &digest.memory_rows {
-        page.sentence(Tone::Plain, 2, row);
-    }
 }
 
 fn scalars(page: &mut Page, digest: &Digest) {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::bounded::MOST_ROWS;
-use super::durations::Durations;
 use crate::allocator::Taken;
+use super::durations::Durations;
 use crate::view::text::printable;
 
 /// What part of a training step a span is.
@@ -71,8 +71,6 @@ pub(crate) struct ClosedSpan {
     /// A span with a step is around it, which has this one's time already.
     pub(crate) in_step: bool,
     pub(crate) how: HowClosed,
-    /// What its thread took in it.
-    pub(crate) memory: Option<Taken>,
 }
 
 /// What is out of order about the way a span was closed.
@@ -151,6 +149,15 @@ impl Sites {
         self.rows.get(id.0 as usize)
     }
 
+    /// What a span's thread took in it.
+    pub(super) fn take_memory(&mut self, id: SiteId, taken: Taken) {
+        if let Some(row) = self.rows.get_mut(id.0 as usize) {
+            let all = row.memory.get_or_insert_default();
+            all.net = all.net.saturating_add(taken.net);
+            all.peak = all.peak.max(taken.peak);
+        }
+    }
+
     pub(super) fn close(&mut self, id: SiteId, span: ClosedSpan) {
         let total = span.duration_ns.saturating_sub(span.overhead_ns);
         let in_children = span.child_ns.saturating_sub(span.child_overhead_ns);
@@ -171,13 +178,6 @@ impl Sites {
         row.cancelled += u64::from(span.how.cancelled);
         row.panicked += u64::from(span.how.panicked);
         row.open_at_end += u64::from(span.how.open_at_end);
-        if let Some(taken) = span.memory {
-            let all = row.memory.get_or_insert_default();
-            if !span.recursive {
-                all.net = all.net.saturating_add(taken.net);
-            }
-            all.peak = all.peak.max(taken.peak);
-        }
         let step = row.step.filter(|_| !span.in_step);
         for ((tag, _), sum) in StepTag::ALL.iter().zip(&mut self.step_ns) {
             if step == Some(*tag) {

@@ -75,10 +75,6 @@ fn full() -> Digest {
         site("train_step"),
         ClosedSpan {
             overhead_ns: 300_000,
-            memory: Some(Taken {
-                net: 1_024,
-                peak: 12_900_000,
-            }),
             ..measured(10_300_000, 9_500_000)
         },
     );
@@ -118,6 +114,11 @@ fn full() -> Digest {
         Some("frozen"),
     ));
     digest.gradient(&gradient("fc1.bias", GradientState::Zero, Some(0.0), None));
+    let taken = Taken {
+        net: 1_024,
+        peak: 12_900_000,
+    };
+    digest.span_memory(SiteId::OTHERS, taken, true);
     for used in [2_147_483_647, 2_147_483_648, 2_147_483_646] {
         digest.device_memory("cuda:0", used);
     }
