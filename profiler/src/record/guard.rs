@@ -10,6 +10,7 @@ use super::recorder::{self, Recorder};
 use super::session::Session;
 use super::site::{CallSite, SpanSource};
 use crate::capture::{Capture, Plane};
+use crate::instrument::{Shared as ByHand, SpanId};
 
 /// An open span on this thread; it ends when the guard is dropped.
 ///
@@ -90,6 +91,8 @@ pub(crate) enum Place {
     Future(Arc<Session>, Arc<SpanCell>, Option<Box<Capture>>),
     /// The measured span of a capture that is still open.
     Capture(Box<Capture>),
+    /// A future's span in a session by hand.
+    ByHand(Arc<ByHand>, SpanId),
 }
 
 impl Ended {
@@ -121,7 +124,7 @@ impl Ended {
     pub(crate) fn is_recording(&self) -> bool {
         match &self.0 {
             Place::Here | Place::LastEnded => recorder::current().is_some(),
-            Place::Future(..) | Place::Capture(_) => true,
+            Place::Future(..) | Place::Capture(_) | Place::ByHand(..) => true,
         }
     }
 
@@ -131,6 +134,7 @@ impl Ended {
             Place::Here | Place::LastEnded => {
                 recorder::current().is_some_and(|recorder| recorder.by_hand().is_some())
             }
+            Place::ByHand(..) => true,
             Place::Future(..) | Place::Capture(_) => false,
         };
         by_hand || crate::capture::records(plane)
@@ -157,6 +161,9 @@ impl Ended {
                 }
             }
             Place::Capture(capture) => capture.record(make),
+            Place::ByHand(session, span) => {
+                make(&mut |evidence| session.observe(Some(*span), evidence));
+            }
         }
     }
 }
