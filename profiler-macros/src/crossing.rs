@@ -255,7 +255,7 @@ impl Crossing {
             &[#(#private::Shown(&#lent).shown()),*], &[#parts]
         };
         let call = if self.bare {
-            let name = &context.default_name;
+            let name = context.default_name();
             let place = quote_spanned! {site=>
                 #private::RecordSite(#name, ::core::file!(), ::core::line!(), false, #name)
             };

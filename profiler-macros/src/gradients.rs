@@ -114,7 +114,7 @@ impl Taken {
 fn constant(context: &Context, attribute: &Attribute, place: &Place) -> TokenStream {
     let private = &context.private;
     let site = Span::mixed_site();
-    let line = &place.line;
+    let line = Context::line(place);
     let root = match &attribute.label {
         Some(Label::Static(text)) => context.text(text),
         // Blank: the run time's own name for a loss.
@@ -125,7 +125,7 @@ fn constant(context: &Context, attribute: &Attribute, place: &Place) -> TokenStr
         string(&text.as_ref().map_or(String::new(), syn::LitStr::value))
     };
     let (only, frozen) = (given(&options.only), given(&options.frozen));
-    let function = &context.default_name;
+    let function = context.default_name();
     quote_spanned! {site=>
         &#private::GradientSite(#private::RecordSite(#root, ::core::file!(), #line, false, #function), #only, #frozen)
     }

@@ -123,8 +123,11 @@ pub(crate) fn rebindings(
                 let value = lent.unwrap_or(&outer);
                 let mutable = param.is_mut().then(|| param.mutable());
                 if !is_told(name, words) {
+                    let allow = name.to_string().starts_with('_').then(
+                        || quote_spanned!(site=> #[allow(clippy::no_effect_underscore_binding)]),
+                    );
                     tokens.extend(
-                        quote_spanned!(site=> #(#attributes)* let #mutable #name = #value;),
+                        quote_spanned!(site=> #allow #(#attributes)* let #mutable #name = #value;),
                     );
                     continue;
                 }

@@ -4,7 +4,7 @@ use crate::args::{Attribute, Kind};
 use crate::label::{Label, Template};
 use crate::valid::Set;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 
 /// What every expansion of one function shares.
 pub(crate) struct Context {
@@ -12,14 +12,20 @@ pub(crate) struct Context {
     pub(crate) private: TokenStream,
     /// The function's arguments among which a loss may be, as a list of what they show.
     pub(crate) arguments: TokenStream,
-    /// The function's own name as a `Name`.
-    pub(crate) default_name: TokenStream,
+    /// Whether `private` is another path, by `crate = path`.
+    renamed: bool,
+    /// The function's own name.
+    name: String,
+    /// Whether it is a method, which is called by its type.
+    method: bool,
 }
 
 /// Where a call site stands and what it is called when it says nothing.
-pub(crate) struct Place {
-    pub(crate) line: TokenStream,
-    pub(crate) default_name: TokenStream,
+pub(crate) enum Place {
+    /// The function itself.
+    Function,
+    /// An attribute on a statement or parameter: its line, and what the statement binds.
+    Statement(u32, Option<String>),
 }
 
 impl Context {
@@ -35,37 +41,41 @@ impl Context {
             None => quote_spanned!(site=> ::candle_profiler::private),
         };
         let name = function.to_string();
-        let name = string(name.strip_prefix("r#").unwrap_or(&name));
-        let default_name = if has_self_type {
-            quote_spanned!(site=> #private::Name::Method(::core::any::type_name::<Self>, #name))
-        } else {
-            quote_spanned!(site=> #private::Name::Function(::core::module_path!(), #name))
-        };
         Self {
             arguments: TokenStream::new(),
             private,
-            default_name,
+            renamed: runtime.is_some(),
+            name: name.strip_prefix("r#").unwrap_or(&name).to_owned(),
+            method: has_self_type,
         }
     }
 
     /// The function itself.
     pub(crate) fn place(&self) -> Place {
-        Place {
-            line: quote_spanned!(Span::mixed_site()=> ::core::line!()),
-            default_name: self.default_name.clone(),
-        }
+        Place::Function
     }
 
     /// An attribute on a statement; `name` is what the statement binds.
     pub(crate) fn statement(&self, attribute: Span, name: Option<&str>) -> Place {
-        let line = line_of(attribute);
-        let default_name = match name {
-            Some(name) => self.text(name),
-            None => self.default_name.clone(),
-        };
-        Place {
-            line: quote!(#line),
-            default_name,
+        Place::Statement(line_of(attribute), name.map(str::to_owned))
+    }
+
+    /// The function's own name as a `Name`.
+    pub(crate) fn default_name(&self) -> TokenStream {
+        let private = &self.private;
+        let site = Span::mixed_site();
+        let name = string(&self.name);
+        if self.method {
+            quote_spanned!(site=> #private::Name::Method(::core::any::type_name::<Self>, #name))
+        } else {
+            quote_spanned!(site=> #private::Name::Function(::core::module_path!(), #name))
+        }
+    }
+
+    pub(crate) fn line(place: &Place) -> TokenStream {
+        match place {
+            Place::Function => quote_spanned!(Span::mixed_site()=> ::core::line!()),
+            Place::Statement(line, _) => Literal::u32_suffixed(*line).to_token_stream(),
         }
     }
 
@@ -76,18 +86,41 @@ impl Context {
     }
 
     fn name(&self, label: Option<&Label>, place: &Place) -> TokenStream {
-        match label {
-            Some(Label::Static(text)) => self.text(text),
-            Some(Label::Blank | Label::Dynamic(_)) | None => place.default_name.clone(),
+        match (label, place) {
+            (Some(Label::Static(text)), _) | (_, Place::Statement(_, Some(text))) => {
+                self.text(text)
+            }
+            _ => self.default_name(),
         }
     }
 
     fn call_site(&self, set: &Set, place: &Place) -> TokenStream {
-        let private = &self.private;
-        let Place { line, .. } = place;
-        let name = self.name(set.label(), place);
-        let opens = Literal::u32_unsuffixed(opens(set));
-        quote_spanned!(Span::mixed_site()=> #private::CallSite(#name, ::core::file!(), #line, #opens))
+        let written = self.written(set, place).and_then(|text| text.parse().ok());
+        written.unwrap_or_else(|| {
+            let private = &self.private;
+            let name = self.name(set.label(), place);
+            let line = Self::line(place);
+            let opens = Literal::u32_unsuffixed(opens(set));
+            quote_spanned!(Span::mixed_site()=> #private::CallSite(#name, ::core::file!(), #line, #opens))
+        })
+    }
+
+    /// A function's call site as text, which costs the compiler a tenth of what the same tokens cost it one by one. They
+    /// are all absolute paths and literals, for which the place where they resolve makes no difference.
+    fn written(&self, set: &Set, place: &Place) -> Option<String> {
+        const PRIVATE: &str = "::candle_profiler::private";
+        if self.renamed || !matches!(place, Place::Function) {
+            return None;
+        }
+        let name = match set.label() {
+            Some(Label::Static(text)) => format!("Text({})", Literal::string(text)),
+            _ if self.method => format!("Method(::core::any::type_name::<Self>, {:?})", self.name),
+            _ => format!("Function(::core::module_path!(), {:?})", self.name),
+        };
+        let opens = opens(set);
+        Some(format!(
+            "{PRIVATE}::CallSite({PRIVATE}::Name::{name}, ::core::file!(), ::core::line!(), {opens})"
+        ))
     }
 
     /// The expression that opens the span of `set`; `probes` are arguments that may tell the device.
@@ -210,9 +243,9 @@ impl Context {
         let private = &self.private;
         let site = Span::mixed_site();
         let name = self.name(attribute.label.as_ref(), place);
-        let line = &place.line;
+        let line = Self::line(place);
         let allow = attribute.allow_nonfinite;
-        let function = &self.default_name;
+        let function = self.default_name();
         let constant =
             quote_spanned!(site=> &#private::RecordSite(#name, ::core::file!(), #line, #allow, #function));
         let (early, text) = match self.built(attribute, &constant, inside) {
@@ -333,14 +366,14 @@ fn opens(set: &Set) -> u32 {
     bits | if set.descends { 64 } else { 0 }
 }
 
-/// The line of a token, as a literal.
-pub(crate) fn line_of(token: Span) -> Literal {
+/// The line of a token.
+pub(crate) fn line_of(token: Span) -> u32 {
     let line = if proc_macro::is_available() {
         token.unwrap().line()
     } else {
         0
     };
-    Literal::u32_suffixed(u32::try_from(line).unwrap_or(0))
+    u32::try_from(line).unwrap_or(0)
 }
 
 /// A string literal of our own.

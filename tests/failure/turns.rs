@@ -42,7 +42,9 @@ fn left(early: bool) -> Result<u32, String> {
         if early {
             return Ok(one);
         }
-        break;
+        if one == 1 {
+            break;
+        }
     }
     Err("later".to_owned())
 }

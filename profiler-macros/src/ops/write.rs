@@ -41,7 +41,7 @@ impl Walk<'_> {
             });
         let statistics =
             (self.mode == Mode::Statistics).then(|| quote_spanned!(site=> .statistics()));
-        let function = &self.context.default_name;
+        let function = self.context.default_name();
         let line = crate::site::line_of(operation.span);
         let call = regroup(operation.call.to_vec());
         let observed = quote_spanned! {site=>

@@ -338,7 +338,7 @@ pub(crate) fn async_call(
     }
 }
 
-/// A measured future inside an open capture is a plain span.
+/// A measured future inside an open capture is a plain span, or the measured region of a session by hand that has none.
 pub(crate) fn async_inside(
     recorder: &'static Recorder,
     site: &'static CallSite,
@@ -346,7 +346,7 @@ pub(crate) fn async_inside(
 ) -> AsyncSpan {
     let mut asked = Key::default();
     key(&mut asked);
-    AsyncSpan::begin(recorder, source(site, asked.name))
+    AsyncSpan::begin_measured(recorder, source(site, asked.name))
 }
 
 /// Enters a measured region inside an open capture.

@@ -1,5 +1,6 @@
 //! A session by hand as the attributes and free functions see it: made current on a thread.
 
+use super::records::SpanId;
 use super::session::TraceSession;
 use super::shared::Shared;
 use crate::record::{Entered, Evidence, Recorder};
@@ -18,10 +19,10 @@ impl TraceSession {
 }
 
 impl Shared {
-    /// Records what an attribute observed, in the innermost span of this thread. A fault is the session's: it shows
+    /// Records what an attribute observed, in `span`, or the innermost span of this thread. A fault is the session's: it shows
     /// when the session is finished.
-    pub(crate) fn observe(&self, evidence: Evidence) {
-        let span = self.top();
+    pub(crate) fn observe(&self, span: Option<SpanId>, evidence: Evidence) {
+        let span = span.unwrap_or_else(|| self.top());
         let span_id = super::records::span_name(span.raw());
         let event = match evidence {
             Evidence::Statistics { mut event, .. } => {
@@ -32,7 +33,7 @@ impl Shared {
             Evidence::Later(later) => {
                 // A session by hand has no region whose end could be waited for.
                 let _ = crate::tensor::read_back(std::slice::from_ref(&later));
-                return self.observe(later.take());
+                return self.observe(Some(span), later.take());
             }
             Evidence::Scalar { mut event, .. } => {
                 event.span_id = span_id;

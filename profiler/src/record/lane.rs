@@ -295,6 +295,14 @@ impl Recorder {
         }
     }
 
+    /// What a session by hand has open here, where that is not on this thread's own stack.
+    pub(crate) fn elsewhere(&self) -> Option<SpanId> {
+        match &self.lane().sink {
+            Sink::ByHand(hand) if hand.open.is_empty() => hand.parent,
+            _ => None,
+        }
+    }
+
     /// Whether what this records into is still open: a thread may stay inside a capture that has ended elsewhere.
     pub(crate) fn is_open(&self) -> bool {
         match &self.lane().sink {
@@ -482,7 +490,9 @@ impl Recorder {
         let mut lane = self.lane();
         let lane = &mut *lane;
         if let Sink::ByHand(hand) = &lane.sink {
-            return hand.session.observe(evidence);
+            // What runs inside a span of elsewhere, with none of its own open, belongs to that.
+            let elsewhere = hand.parent.filter(|_| hand.open.is_empty());
+            return hand.session.observe(elsewhere, evidence);
         }
         #[cfg(feature = "candle")]
         if let (Evidence::Later(later), Some(session)) = (&evidence, lane.session()) {
