@@ -254,4 +254,26 @@ impl Isa for Neon {
     fn f16(elements: &[f16; WIDTH]) -> Narrow {
         Narrow::load(&elements.map(Element::num))
     }
+
+    #[inline(always)]
+    fn u8(elements: &[u8; WIDTH]) -> Narrow {
+        neon! {
+            let wide = vmovl_u8(vld1_u8(elements.as_ptr()));
+            Narrow(
+                vcvtq_f32_u32(vmovl_u16(vget_low_u16(wide))),
+                vcvtq_f32_u32(vmovl_high_u16(wide)),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn i16(elements: &[i16; WIDTH]) -> Narrow {
+        neon! {
+            let both = vld1q_s16(elements.as_ptr());
+            Narrow(
+                vcvtq_f32_s32(vmovl_s16(vget_low_s16(both))),
+                vcvtq_f32_s32(vmovl_high_s16(both)),
+            )
+        }
+    }
 }
