@@ -17,7 +17,7 @@ pub(crate) struct Tracing<'a> {
 
 impl<'a> Tracing<'a> {
     fn span(self, name: &str, kind: SpanKind, step: ExecutionStep) -> SpanGuard<'a> {
-        self.session.begin_step_span(name, kind, step)
+        self.session.begin_step_span(name, step, kind)
     }
 
     fn statistics(self, span: &SpanGuard<'_>, label: &str, tensor: &Tensor) -> Result<()> {

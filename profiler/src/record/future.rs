@@ -205,9 +205,6 @@ impl<F: Future> Future for Instrumented<F> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.span.is_some() {
-            return self.poll_inside(context);
-        }
         // SAFETY: `future` is never moved: it is polled in place and dropped in place. `span` is not pinned.
         let this = unsafe { self.get_unchecked_mut() };
         let Some(future) = this.future.as_mut() else {
@@ -215,25 +212,12 @@ impl<F: Future> Future for Instrumented<F> {
         };
         // SAFETY: as above.
         let future = unsafe { Pin::new_unchecked(future) };
-        match future.poll(context) {
-            Poll::Ready(output) => Poll::Ready((output, Ended::here())),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
-
-impl<F: Future> Instrumented<F> {
-    /// Apart, so that a poll with the profiler off keeps its registers to itself.
-    #[cold]
-    #[inline(never)]
-    fn poll_inside(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<(F::Output, Ended)> {
-        // SAFETY: as in `poll`.
-        let this = unsafe { self.get_unchecked_mut() };
-        let (Some(future), Some(span)) = (this.future.as_mut(), this.span.as_mut()) else {
-            return Poll::Pending;
+        let Some(span) = this.span.as_mut() else {
+            return match future.poll(context) {
+                Poll::Ready(output) => Poll::Ready((output, Ended::here())),
+                Poll::Pending => Poll::Pending,
+            };
         };
-        // SAFETY: as in `poll`.
-        let future = unsafe { Pin::new_unchecked(future) };
         let polled = {
             let _inside = Inside::new(span, Why::Poll);
             let polled = future.poll(context);
@@ -252,23 +236,12 @@ impl<F: Future> Instrumented<F> {
     }
 }
 
-impl<F> Instrumented<F> {
-    /// What the destructors of a future that is dropped midway do belongs to its span.
-    #[cold]
-    #[inline(never)]
-    fn drop_inside(&mut self) {
+impl<F> Drop for Instrumented<F> {
+    fn drop(&mut self) {
+        // What the destructors of a future that is dropped midway do belongs to its span.
         if let Some(span) = self.span.as_mut() {
             let _inside = Inside::new(span, Why::Drop);
             self.future = None;
-        }
-    }
-}
-
-impl<F> Drop for Instrumented<F> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.span.is_some() {
-            self.drop_inside();
         }
     }
 }

@@ -1,5 +1,10 @@
 //! Vectors in NEON registers, which every 64-bit ARM has, with fused multiply-add.
 
+#![allow(
+    unused_unsafe,
+    reason = "where NEON is part of the target, newer compilers know intrinsics to be safe"
+)]
+
 use super::element::Element;
 use super::vector::{Isa, Vector, WIDTH, WideVector};
 use half::{bf16, f16};
@@ -22,7 +27,6 @@ macro_rules! neon {
     ($($body:tt)*) => {
         // SAFETY: NEON is part of the target; what memory is accessed is that of a reference to
         // all of it.
-        #[allow(unused_unsafe, reason = "newer compilers know most of them to be safe")]
         unsafe { $($body)* }
     };
 }
