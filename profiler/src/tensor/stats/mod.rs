@@ -20,6 +20,7 @@ mod bytes;
 mod census;
 mod device;
 mod element;
+mod integers;
 mod kernel;
 mod layout;
 mod moments;

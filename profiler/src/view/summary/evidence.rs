@@ -240,6 +240,18 @@ pub(super) struct GradientRow {
     pub(super) norm: f64,
 }
 
+/// The root of the sum of two squares, neither of which needs to be a number itself. `f64::hypot` would do, but makes
+/// every program that links this load the library of mathematics when it starts.
+fn length(a: f64, b: f64) -> f64 {
+    let (less, more) = if a < b { (a, b) } else { (b, a) };
+    if more > 0.0 {
+        let share = less / more;
+        more * (1.0 + share * share).sqrt()
+    } else {
+        0.0
+    }
+}
+
 impl GradientRow {
     pub(super) fn take(&mut self, gradient: &Gradient<'_>) {
         match gradient.state {
@@ -251,8 +263,7 @@ impl GradientRow {
                 None => self.missing.push(gradient.key),
             },
         }
-        // `hypot` does not overflow where the squares would.
-        self.norm = self.norm.hypot(gradient.norm.unwrap_or(0.0));
+        self.norm = length(self.norm, gradient.norm.unwrap_or(0.0));
     }
 
     pub(super) fn all(&self) -> u64 {
