@@ -27,7 +27,7 @@ fn a_valid_trace_is_valid_and_its_gaps_are_shown_on_request() {
 fn an_invalid_trace_ends_with_1_and_each_rule_is_named() {
     let folder = tests::folder();
     let path = folder.path();
-    let broken = golden("all-events.trace10.jsonl").replace("\"duration_ns\":82612", "\"duration_ns\":182612");
+    let broken = golden("all-events.trace10.jsonl").replace("\"duration_ns\":82612", "\"duration_ns\":120000");
     assert!(!judge(&broken).is_valid());
     put(path, "broken.jsonl", &broken);
     put(path, "all.jsonl", &golden("all-events.trace10.jsonl"));
@@ -35,7 +35,7 @@ fn an_invalid_trace_ends_with_1_and_each_rule_is_named() {
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
     assert_eq!(
         ran.stdout,
-        "broken.jsonl: error: span s4 runs from 16014 to 198626 ns, beyond its parent s3, which runs from 9144 to \
+        "broken.jsonl: error: span s4 runs from 16014 to 136014 ns, beyond its parent s3, which runs from 9144 to \
          124344 ns (child_outside_parent)\n\
          broken.jsonl: invalid, complete, 8 spans, 1 error\n\
          all.jsonl: valid, complete, 8 spans\n"

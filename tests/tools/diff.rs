@@ -41,8 +41,8 @@ fn limits_that_are_passed_end_with_1() {
     put(path, "a.jsonl", &simple(2, 1_000_000, 1.0));
     put(path, "b.jsonl", &simple(2, 1_200_000, 1.25));
     for (flag, limit, fault) in [
-        ("--max-slowdown", "10%", Some("train_step takes +20.0% of its time, allowed is +10.0%")),
-        ("--max-slowdown", "1.1", Some("train_step takes +20.0% of its time, allowed is +10.0%")),
+        ("--max-slowdown", "10%", Some("train_step is 20% slower, allowed is 10%")),
+        ("--max-slowdown", "1.1", Some("train_step is 20% slower, allowed is 10%")),
         ("--max-slowdown", "1.3", None),
         ("--tolerance", "0.1", Some("the numbers part at hidden: rms 1 → 1.25, 20% apart (allowed is 10%)")),
         ("--tolerance", "0.3", None),

@@ -75,18 +75,18 @@ fn a_step_is_told_from_what_matters_most() {
 train_step: train step 7 on cpu, rank 1, 1.00 ms
 
 problems
-  first value that is not finite: logits (f32 [2, 3] in forward): 2 of 6 values
-    (2 NaN), first at [1, 2]
+  first value that is not finite: logits (f32 [2, 3] in forward): 2 of 6
+    values (2 NaN), first at [1, 2]
   graph cut in layer at probabilities; candle_nn::ops::softmax keeps it
 
-scalars                                       value
-  loss                                         0.25
-  gradient norm                  3 (1 of 2 missing)
+scalars                                    value
+  loss                                      0.25
+  gradient norm               3 (1 of 2 missing)
 
-time by part                    total  share
-  between steps                250 µs
-  forward                      500 µs  50.0%
-  rest                         500 µs  50.0%
+time by part                   total  share
+  between steps               250 µs
+  forward                     500 µs  50.0%
+  rest                        500 µs  50.0%
 
 64 items, 64,000 a second (51,200 with the time between)
 500 µs of the profiler's own work is taken off
@@ -100,9 +100,9 @@ time by call site      calls    total    self   share     mean      p50      p95
   forward                  1   500 µs  200 µs   50.0%   500 µs   500 µs   500 µs
   layer                    2   300 µs  300 µs   30.0%   150 µs   100 µs   200 µs
 
-tensors in order                  type  not finite  rms  mean  abs max
-  hidden                    f32 [2, 3]           0  0.5  0.05        1
-  logits                    f32 [2, 3]           2    1   0.5        2
+tensors in order                    type  not finite  rms  mean  abs max
+  hidden                      f32 [2, 3]           0  0.5  0.05        1
+  logits                      f32 [2, 3]           2    1   0.5        2
 
 gradients
   loss: 2 variables, 1 present, 1 missing, global norm 3

@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use crate::trace::TraceEvent;
 use crate::view::summary::{Digest, read_with};
+use crate::view::text::number;
 
 mod json;
 mod median;
@@ -138,7 +139,7 @@ impl Diff {
 }
 
 fn slowdown(times: &[Change], limit: f64) -> Option<String> {
-    let percent = |ratio: f64| format!("{:+.1}%", (ratio - 1.0) * 100.0);
+    let percent = |ratio: f64| format!("{}%", number((ratio - 1.0) * 100.0, 3));
     let Some((change, ratio)) = times.iter().find(|change| change.measured).and_then(|c| Some((c, c.ratio()?)))
     else {
         return Some("the measured times cannot be compared: a side has none".to_owned());
@@ -147,7 +148,7 @@ fn slowdown(times: &[Change], limit: f64) -> Option<String> {
     let sure = change.interval.is_none_or(|interval| interval.low > 1.0);
     let name = &change.name;
     (ratio > limit && sure).then(|| {
-        format!("{name} takes {} of its time, allowed is {}", percent(ratio), percent(limit))
+        format!("{name} is {} slower, allowed is {}", percent(ratio), percent(limit))
     })
 }
 
