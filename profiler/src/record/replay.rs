@@ -12,9 +12,7 @@ use super::site::{CallSite, SpanSource};
 use super::stream::clock;
 use crate::phase::ExecutionStep;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
-use crate::trace::{
-    RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
-};
+use crate::trace::{RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta};
 use crate::view::summary::{
     ClosedSpan, Digest, HowClosed, SiteId, SpanSite, StepTag, gradient_of, statistics_of,
 };

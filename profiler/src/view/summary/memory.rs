@@ -53,10 +53,13 @@ pub(super) fn memory(page: &mut Page, digest: &Digest) {
         rows.push([vec![device.to_owned()], cells.to_vec()].concat());
     }
     if let Some(peak) = digest.memory.storages {
-        rows.push(vec!["recorded storages".to_owned(), bytes(peak), String::new()]);
+        rows.push(vec![
+            "recorded storages".to_owned(),
+            bytes(peak),
+            String::new(),
+        ]);
     }
     if !rows.is_empty() {
         page.table(&["memory", "peak", "growth"], &rows);
     }
 }
-

@@ -24,10 +24,10 @@ pub(crate) mod tree;
 pub(crate) mod trends;
 
 pub(crate) use digest::{Digest, Meta};
+pub(crate) use evidence::{gradient_of, statistics_of};
+pub(crate) use feed::{Fed, read, scalar_of};
 #[cfg(feature = "cli")]
 pub(crate) use feed::{of_document, read_with};
-pub(crate) use feed::{Fed, read, scalar_of};
-pub(crate) use evidence::{gradient_of, statistics_of};
 #[cfg(feature = "cli")]
 pub(crate) use page::{Page, Tone};
 pub(crate) use render::{Look, render, wants_colour};
