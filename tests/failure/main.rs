@@ -2,7 +2,9 @@
 
 mod ends;
 mod errors;
+mod load;
 mod panics;
+mod places;
 mod process;
 
 use std::path::Path;

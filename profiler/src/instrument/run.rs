@@ -169,7 +169,7 @@ impl ProfileRun {
     }
 
     /// The `meta` line of a run that starts now.
-    pub(super) fn into_meta(self) -> TraceRunMeta {
+    pub(crate) fn into_meta(self) -> TraceRunMeta {
         TraceRunMeta {
             run_id: stamp::run_id(),
             correlation_id: self.correlation_id,

@@ -8,7 +8,7 @@ use std::thread::panicking;
 
 use super::cold::{DetachedEnd, MeasuredStart};
 use super::detached::SpanCell;
-use super::guard::{Ended, Place};
+use super::guard::{Elsewhere, Ended, Place};
 use super::handle::join;
 use super::recorder::Recorder;
 use super::session::Session;
@@ -129,7 +129,7 @@ impl AsyncSpan {
 
 impl FutureSpan {
     /// The future is done or dropped: ends its span.
-    fn end(&mut self, cancelled: bool) -> Place {
+    fn end(&mut self, cancelled: bool) -> Option<Elsewhere> {
         if let Some(call) = self.call.take() {
             call.over();
         }
@@ -146,12 +146,10 @@ impl FutureSpan {
                 hand.parent,
             );
         }
-        let Some(part) = self.part.take() else {
-            return Place::Here;
-        };
+        let part = self.part.take()?;
         if !crate::capture::is_owner() {
             // A forked child has its parent's captures in memory, but may not touch them.
-            return Place::Here;
+            return None;
         }
         if let Some(capture) = &self.capture {
             capture.synchronize();
@@ -172,13 +170,14 @@ impl FutureSpan {
                 recorder.leave();
             }
         }
-        Place::Future(part.session, part.cell, self.capture.take())
+        let capture = self.capture.take();
+        Some(Elsewhere::Future(part.session, part.cell, capture))
     }
 }
 
 impl Drop for FutureSpan {
     fn drop(&mut self) {
-        if let Place::Future(_, _, Some(capture)) = self.end(true) {
+        if let Some(Elsewhere::Future(_, _, Some(capture))) = self.end(true) {
             let reason = "the measured future was dropped before it was done";
             capture.finish(Some(reason.to_owned()));
         }
@@ -231,10 +230,8 @@ impl<F: Future> Future for Instrumented<F> {
         let Poll::Ready(output) = polled else {
             return Poll::Pending;
         };
-        let place = match this.span.take() {
-            Some(mut span) => span.end(false),
-            None => Place::Here,
-        };
+        let over = this.span.take().and_then(|mut span| span.end(false));
+        let place = over.map_or(Place::Here, |over| Place::Elsewhere(Box::new(over)));
         Poll::Ready((output, Ended(place)))
     }
 }
@@ -313,7 +310,7 @@ impl Drop for Inside<'_> {
         if panicking() && !self.unwinding {
             // Whoever polls may catch the panic and drop the future later: by then nobody knows of it.
             self.span.panicked = true;
-            if let Place::Future(_, _, Some(capture)) = self.span.end(false) {
+            if let Some(Elsewhere::Future(_, _, Some(capture))) = self.span.end(false) {
                 capture.finish(Some(panic_reason()));
             }
         }

@@ -85,6 +85,12 @@ pub(crate) enum Place {
     Here,
     /// The span that ended last on this level of the stack.
     LastEnded,
+    /// Boxed, so that every call passes two words on and has next to nothing to drop.
+    Elsewhere(Box<Elsewhere>),
+}
+
+/// A span that is not on this thread's stack.
+pub(crate) enum Elsewhere {
     /// A future's span, whether this thread takes part in its capture now or not; and the capture that its call
     /// opened, if it did.
     Future(Arc<Session>, Arc<SpanCell>, Option<Box<Capture>>),
@@ -108,11 +114,10 @@ impl Ended {
     /// Closes the capture that the call opened, if it did. `failure` says why the call failed, and is asked only then.
     #[inline(always)]
     pub fn finish(self, failure: impl FnOnce() -> Option<String>) {
-        match self.0 {
-            Place::Capture(capture) | Place::Future(_, _, Some(capture)) => {
-                capture.finish(failure());
-            }
-            _ => {}
+        if let Place::Elsewhere(place) = self.0
+            && let Some(capture) = place.into_capture()
+        {
+            capture.finish(failure());
         }
     }
 
@@ -121,7 +126,7 @@ impl Ended {
     pub(crate) fn is_recording(&self) -> bool {
         match &self.0 {
             Place::Here | Place::LastEnded => recorder::current().is_some(),
-            Place::Future(..) | Place::Capture(_) => true,
+            Place::Elsewhere(_) => true,
         }
     }
 
@@ -131,7 +136,7 @@ impl Ended {
             Place::Here | Place::LastEnded => {
                 recorder::current().is_some_and(|recorder| recorder.by_hand().is_some())
             }
-            Place::Future(..) | Place::Capture(_) => false,
+            Place::Elsewhere(_) => false,
         };
         by_hand || crate::capture::records(plane)
     }
@@ -149,14 +154,31 @@ impl Ended {
                     observe(recorder, || Owner::LastEnded, make);
                 }
             }
-            Place::Future(session, cell, _) => {
+            Place::Elsewhere(place) => place.record(make),
+        }
+    }
+}
+
+impl Elsewhere {
+    /// The capture that the call opened, if it did.
+    #[cold]
+    fn into_capture(self) -> Option<Box<Capture>> {
+        match self {
+            Self::Future(_, _, capture) => capture,
+            Self::Capture(capture) => Some(capture),
+        }
+    }
+
+    fn record(&self, make: impl FnOnce(&mut dyn FnMut(Evidence))) {
+        match self {
+            Self::Future(session, cell, _) => {
                 let (recorder, lent) = join(session);
                 observe(recorder, || Owner::Cell(Arc::clone(cell)), make);
                 if lent {
                     recorder.leave();
                 }
             }
-            Place::Capture(capture) => capture.record(make),
+            Self::Capture(capture) => capture.record(make),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The hot side: clock, call sites, the recorder of a thread, guards, detached spans and futures; and the writer.
 
+mod address;
 mod budget;
 mod cold;
 mod detached;
@@ -16,12 +17,14 @@ mod replay;
 mod session;
 mod site;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub(crate) use cold::{Evidence, MeasuredStart, Owner};
 pub use future::{AsyncSpan, Instrumented, instrument};
 pub use guard::{Ended, Span};
-pub(crate) use guard::{Place, observe};
+pub(crate) use guard::{Elsewhere, Place, observe};
 pub use handle::{Entered, Handle, current};
 pub(crate) use output::{Closing, Ending, Output, Place as OutputPlace};
 pub(crate) use recorder::{Recorder, current as recorder};

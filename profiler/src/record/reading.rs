@@ -1,6 +1,5 @@
 //! Reads one thread's stream: plays its stack of spans again, and tells the trace what began, ended and was seen.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -27,8 +26,8 @@ pub(super) struct Reading {
     /// The latest reading: what comes later in the stream is not earlier in time.
     latest: u64,
     opened: u64,
-    /// How many spans of each row are open.
-    around: HashMap<SiteId, u32>,
+    /// How many spans of each row are open, by the row's number.
+    around: Vec<u32>,
     panic_at: Option<u64>,
     over: bool,
 }
@@ -81,7 +80,7 @@ impl Reading {
             waiting: None,
             latest: 0,
             opened: 0,
-            around: HashMap::new(),
+            around: Vec::new(),
             panic_at: None,
             over: false,
         }
@@ -323,9 +322,7 @@ impl Reading {
         if measured.is_none() {
             replay.inner += 1;
         }
-        let around = self.around.entry(row).or_default();
-        let recursive = *around > 0;
-        *around += 1;
+        let recursive = self.one_more_of(row);
         let what = What::Span {
             row,
             measured: measured.is_some(),
@@ -335,6 +332,19 @@ impl Reading {
         if let Some(frame) = self.stack.last_mut() {
             frame.in_step |= source.step().is_some();
         }
+    }
+
+    /// Counts an open span of this row; whether there was one already.
+    fn one_more_of(&mut self, row: SiteId) -> bool {
+        let number = row.number();
+        if number >= self.around.len() {
+            self.around.resize(number + 1, 0);
+        }
+        let around = self.around.get_mut(number);
+        around.is_some_and(|around| {
+            *around += 1;
+            *around > 1
+        })
     }
 
     /// What follows happens one level further in.
@@ -397,6 +407,7 @@ impl Reading {
         };
         replay.budget.closed();
         let duration = now.saturating_sub(frame.start_ns);
+        let overhead = overhead.min(duration);
         EndLine {
             id: frame.id,
             duration_ns: duration,
@@ -408,7 +419,7 @@ impl Reading {
             ..EndLine::default()
         }
         .write(&mut replay.lines);
-        if let Some(around) = self.around.get_mut(&row) {
+        if let Some(around) = self.around.get_mut(row.number()) {
             *around = around.saturating_sub(1);
         }
         let closed = ClosedSpan {

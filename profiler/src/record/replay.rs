@@ -2,8 +2,10 @@
 //! the summary. [`super::reading`] tells what happened.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
+use super::address::AddressHasher;
 use super::budget::Budget;
 use super::cold::{DetachedEnd, Evidence, MeasuredStart};
 use super::detached::SpanCell;
@@ -40,7 +42,7 @@ pub(super) struct Replay {
     pub(super) lines: Vec<u8>,
     pub(super) last_id: u64,
     pub(super) gradients: u64,
-    sites: HashMap<usize, Site>,
+    sites: HashMap<usize, Site, BuildHasherDefault<AddressHasher>>,
     pub(super) named_threads: HashSet<u64>,
     pub(super) open_detached: BTreeMap<u64, OpenDetached>,
     /// The last detached span that [`Self::newly_open`] has been through.
@@ -104,7 +106,7 @@ impl Replay {
             lines: Vec::new(),
             last_id: ROOT,
             gradients: 0,
-            sites: HashMap::new(),
+            sites: HashMap::default(),
             named_threads: HashSet::new(),
             open_detached: BTreeMap::new(),
             listed: ROOT,
@@ -148,10 +150,7 @@ impl Replay {
         if !self.records_spans {
             return false;
         }
-        let own_text = match source {
-            SpanSource::Site(_) => 0,
-            SpanSource::Named(_, name) | SpanSource::Free { name, .. } => 6 * name.len(),
-        };
+        let own_text = 6 * source.own_text().len();
         let fits = self.budget.fits(self.lines.len(), LINE + own_text);
         if !fits {
             self.budget.drop(&source.name());
@@ -354,6 +353,8 @@ impl Replay {
         };
         let start_ns = self.ns(cell.start);
         let duration_ns = self.ns(end).saturating_sub(start_ns);
+        // Several threads may have worked inside the span at once, each with an overhead of its own.
+        let overhead_ns = span.overhead_ns.min(duration_ns);
         let parent = Some(parent.unwrap_or(ROOT));
         let row = self.start_line(id, parent, start_ns, source, cell.measured, thread);
         EndLine {
@@ -361,7 +362,7 @@ impl Replay {
             duration_ns,
             busy_ns: polled.map(|(busy, _)| busy.min(duration_ns)),
             polls: polled.map(|(_, polls)| polls),
-            overhead_ns: (span.overhead_ns > 0).then_some(span.overhead_ns),
+            overhead_ns: (overhead_ns > 0).then_some(overhead_ns),
             cut: flags.cut,
             cancelled: flags.cancelled,
             panicked: flags.panicked,
@@ -371,7 +372,7 @@ impl Replay {
         let closed = ClosedSpan {
             duration_ns,
             child_ns: span.children_ns,
-            overhead_ns: span.overhead_ns,
+            overhead_ns,
             child_overhead_ns: span.children_overhead_ns,
             measured: cell.measured.is_some(),
             how: flags,
@@ -436,7 +437,7 @@ impl Replay {
         EndLine {
             id: ROOT,
             duration_ns: now,
-            overhead_ns: (self.root_overhead > 0).then_some(self.root_overhead),
+            overhead_ns: (self.root_overhead > 0).then_some(self.root_overhead.min(now)),
             ..EndLine::default()
         }
         .write(&mut self.lines);

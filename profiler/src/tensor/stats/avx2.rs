@@ -3,6 +3,7 @@
 //! Every function here is part of a kernel that `path` compiles with these features and runs only
 //! on a processor that was asked for them.
 
+use super::narrow::narrow;
 use super::vector::{Isa, Vector, WIDTH, WideVector};
 use half::{bf16, f16};
 use std::arch::x86_64::*;
@@ -10,10 +11,6 @@ use std::arch::x86_64::*;
 /// Only `path` names it, behind its proof that the processor has AVX2, FMA and F16C.
 #[derive(Clone, Copy)]
 pub(super) struct Avx2;
-
-/// Eight f32.
-#[derive(Clone, Copy)]
-pub(super) struct Narrow(__m256);
 
 /// Eight f64, the first four first.
 #[derive(Clone, Copy)]
@@ -28,73 +25,10 @@ macro_rules! avx2 {
     };
 }
 
-impl Vector for Narrow {
-    type Num = f32;
-    type Wide = Wide;
-
-    #[inline(always)]
-    fn splat(x: f32) -> Self {
-        avx2! { Narrow(_mm256_set1_ps(x)) }
-    }
-
-    #[inline(always)]
-    fn load(numbers: &[f32; WIDTH]) -> Self {
-        avx2! { Narrow(_mm256_loadu_ps(numbers.as_ptr())) }
-    }
-
-    #[inline(always)]
-    fn store(self) -> [f32; WIDTH] {
-        let mut numbers = [0.0; WIDTH];
-        avx2! { _mm256_storeu_ps(numbers.as_mut_ptr(), self.0) };
-        numbers
-    }
-
-    #[inline(always)]
-    fn less(self, other: Self) -> Self {
-        avx2! { Narrow(_mm256_min_ps(self.0, other.0)) }
-    }
-
-    #[inline(always)]
-    fn more(self, other: Self) -> Self {
-        avx2! { Narrow(_mm256_max_ps(self.0, other.0)) }
-    }
-
-    #[inline(always)]
-    fn magnitude(self) -> Self {
-        avx2! { Narrow(_mm256_andnot_ps(_mm256_set1_ps(-0.0), self.0)) }
-    }
-
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        avx2! { Narrow(_mm256_add_ps(self.0, other.0)) }
-    }
-
-    #[inline(always)]
-    fn if_below(self, limit: Self, then: Self, other: Self) -> Self {
-        avx2! {
-            let yes = _mm256_cmp_ps::<_CMP_LT_OQ>(self.0, limit.0);
-            Narrow(_mm256_blendv_ps(other.0, then.0, yes))
-        }
-    }
-
-    #[inline(always)]
-    fn if_equal(self, limit: Self, then: Self, other: Self) -> Self {
-        avx2! {
-            let yes = _mm256_cmp_ps::<_CMP_EQ_OQ>(self.0, limit.0);
-            Narrow(_mm256_blendv_ps(other.0, then.0, yes))
-        }
-    }
-
-    #[inline(always)]
-    fn widen(self) -> Wide {
-        avx2! {
-            Wide(
-                _mm256_cvtps_pd(_mm256_castps256_ps128(self.0)),
-                _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(self.0)),
-            )
-        }
-    }
-}
+narrow!(Narrow, Wide, avx2, x => Wide(
+    _mm256_cvtps_pd(_mm256_castps256_ps128(x)),
+    _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(x)),
+));
 
 /// The two registers each by itself.
 macro_rules! halves {
@@ -106,6 +40,8 @@ macro_rules! halves {
 impl Vector for Wide {
     type Num = f64;
     type Wide = Wide;
+    /// A count for each place of half a vector.
+    type Tally = __m256i;
 
     #[inline(always)]
     fn splat(x: f64) -> Self {
@@ -145,11 +81,6 @@ impl Vector for Wide {
     }
 
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        halves!(_mm256_add_pd(self, other))
-    }
-
-    #[inline(always)]
     fn if_below(self, limit: Self, then: Self, other: Self) -> Self {
         avx2! {
             let low = _mm256_cmp_pd::<_CMP_LT_OQ>(self.0, limit.0);
@@ -162,20 +93,41 @@ impl Vector for Wide {
     }
 
     #[inline(always)]
-    fn if_equal(self, limit: Self, then: Self, other: Self) -> Self {
+    fn widen(self) -> Wide {
+        self
+    }
+
+    #[inline(always)]
+    fn none() -> __m256i {
+        avx2! { _mm256_setzero_si256() }
+    }
+
+    #[inline(always)]
+    fn count_below(self, limit: Self, tally: __m256i) -> __m256i {
         avx2! {
-            let low = _mm256_cmp_pd::<_CMP_EQ_OQ>(self.0, limit.0);
-            let high = _mm256_cmp_pd::<_CMP_EQ_OQ>(self.1, limit.1);
-            Wide(
-                _mm256_blendv_pd(other.0, then.0, low),
-                _mm256_blendv_pd(other.1, then.1, high),
-            )
+            let low = _mm256_cmp_pd::<_CMP_LT_OQ>(self.0, limit.0);
+            let high = _mm256_cmp_pd::<_CMP_LT_OQ>(self.1, limit.1);
+            // A place of a comparison that holds is -1.
+            let tally = _mm256_sub_epi64(tally, _mm256_castpd_si256(low));
+            _mm256_sub_epi64(tally, _mm256_castpd_si256(high))
         }
     }
 
     #[inline(always)]
-    fn widen(self) -> Wide {
-        self
+    fn count_equal(self, limit: Self, tally: __m256i) -> __m256i {
+        avx2! {
+            let low = _mm256_cmp_pd::<_CMP_EQ_OQ>(self.0, limit.0);
+            let high = _mm256_cmp_pd::<_CMP_EQ_OQ>(self.1, limit.1);
+            let tally = _mm256_sub_epi64(tally, _mm256_castpd_si256(low));
+            _mm256_sub_epi64(tally, _mm256_castpd_si256(high))
+        }
+    }
+
+    #[inline(always)]
+    fn total(tally: __m256i) -> u64 {
+        let mut counts = [0u64; WIDTH / 2];
+        avx2! { _mm256_storeu_si256(counts.as_mut_ptr().cast(), tally) };
+        counts.into_iter().sum()
     }
 }
 
@@ -191,6 +143,11 @@ impl WideVector for Wide {
     }
 
     #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        halves!(_mm256_add_pd(self, other))
+    }
+
+    #[inline(always)]
     fn minus(self, other: Self) -> Self {
         halves!(_mm256_sub_pd(self, other))
     }
@@ -202,14 +159,11 @@ impl Isa for Avx2 {
 
     #[inline(always)]
     fn bf16(elements: &[bf16; WIDTH]) -> Narrow {
-        avx2! {
-            let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(elements.as_ptr().cast()));
-            Narrow(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits)))
-        }
+        Narrow::of_bf16(elements)
     }
 
     #[inline(always)]
     fn f16(elements: &[f16; WIDTH]) -> Narrow {
-        avx2! { Narrow(_mm256_cvtph_ps(_mm_loadu_si128(elements.as_ptr().cast()))) }
+        Narrow::of_f16(elements)
     }
 }

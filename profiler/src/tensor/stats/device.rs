@@ -4,8 +4,10 @@
 //! not: `f32`), and the rows' results are read back once and put together like the CPU's chunks.
 
 use super::Statistics;
-use super::element::{E4M3, E8M0, Element, Num};
-use super::kernel::{CHUNK, Chunk, Counts, Scale, Sums};
+use super::bytes::{E4M3, E8M0};
+use super::census::Counts;
+use super::element::{Element, Num};
+use super::kernel::{CHUNK, Chunk, Scale, Sums};
 use super::moments::Gathered;
 use super::scan::{self, Wanted};
 use candle_core::{D, DType, Error, Result, Tensor};

@@ -2,7 +2,8 @@
 //!
 //! Every decoder is branch-free arithmetic on the bits, so that a loop over it becomes vector code.
 
-use super::kernel::{Chunk, Limits};
+use super::census::Limits;
+use super::kernel::Chunk;
 use super::path::Path;
 use super::vector::{Isa, Vector, WIDTH};
 use half::{bf16, f16};
@@ -58,10 +59,11 @@ pub(super) trait Element: Copy {
 
     fn num(self) -> Self::Num;
 
-    /// Everything about one chunk. Formats without vectors of their own are decoded first.
-    fn chunk(path: Path, elements: &[Self]) -> Chunk {
+    /// Everything about one chunk; with `holes` some of it is most likely not finite. Formats that
+    /// the kernels do not read are decoded first.
+    fn chunk(path: Path, elements: &[Self], holes: bool) -> Chunk {
         path.decoded(elements, |numbers| {
-            path.native(numbers, Limits::of::<Self>())
+            path.native(numbers, Limits::of::<Self>(), holes)
         })
     }
 
@@ -80,8 +82,8 @@ pub(super) trait Native: Element {
 /// The methods of a native element.
 macro_rules! native {
     () => {
-        fn chunk(path: Path, elements: &[Self]) -> Chunk {
-            path.native(elements, Limits::of::<Self>())
+        fn chunk(path: Path, elements: &[Self], holes: bool) -> Chunk {
+            path.native(elements, Limits::of::<Self>(), holes)
         }
 
         fn any_alarm(path: Path, elements: &[Self], both: bool) -> bool {
@@ -92,7 +94,7 @@ macro_rules! native {
 
 /// 90 % of `max` as the largest f32 that is not above it: `x > t` then holds for an f32 `x` exactly
 /// where it holds in real numbers.
-const fn near_max(max: f64) -> f32 {
+pub(super) const fn near_max(max: f64) -> f32 {
     let limit = 0.9 * max;
     let rounded = limit as f32;
     if rounded as f64 > limit {
@@ -100,6 +102,22 @@ const fn near_max(max: f64) -> f32 {
     } else {
         rounded
     }
+}
+
+/// The vector of eight elements by their own decoder, whose arithmetic becomes vector code.
+macro_rules! by_decoder {
+    ($element:ty) => {
+        impl Native for $element {
+            #[inline(always)]
+            fn vector<I: Isa>(elements: &[Self; WIDTH]) -> <Self::Num as Num>::Vector<I> {
+                let mut numbers = [Self::Num::ZERO; WIDTH];
+                for (to, x) in numbers.iter_mut().zip(elements) {
+                    *to = x.num();
+                }
+                Vector::load(&numbers)
+            }
+        }
+    };
 }
 
 macro_rules! integer {
@@ -113,10 +131,17 @@ macro_rules! integer {
             fn num(self) -> $num {
                 self.into()
             }
+
+            native!();
         }
+
+        by_decoder!($int);
     )*};
 }
 integer!(u8 => f32, i16 => f32, u32 => f64, i32 => f64);
+
+/// Below this sums of integers in f64 are exact.
+const EXACT: f64 = (1u64 << 53) as f64;
 
 impl Element for i64 {
     type Num = f64;
@@ -124,26 +149,47 @@ impl Element for i64 {
     const MIN_NORMAL: f64 = 1.0;
     const NEAR_MAX: f64 = f64::INFINITY;
 
+    /// As `self as f64`, for which x86-64 has no vector instruction before AVX-512: the halves are
+    /// put behind the exponents of 2^84 and 2^52, and only their sum is rounded.
     #[inline(always)]
     fn num(self) -> f64 {
-        self as f64
+        const HIGH: u64 = (1023 + 84) << 52;
+        const LOW: u64 = (1023 + 52) << 52;
+        let bits = self as u64 ^ (1 << 63);
+        let high = f64::from_bits(bits >> 32 | HIGH);
+        let low = f64::from_bits(bits & u64::from(u32::MAX) | LOW);
+        // 2^84 and 2^52 of the exponents, and 2^63 that turned the sign into a digit.
+        const BOTH: f64 = f64::from_bits(HIGH) + f64::from_bits(LOW) + (1u64 << 63) as f64;
+        (high - BOTH) + low
     }
 
-    /// As f64 these lose digits, so their sum is made of the integers.
-    fn chunk(path: Path, elements: &[Self]) -> Chunk {
-        let limits = Limits::of::<Self>();
-        let mut chunk = path.decoded(elements, |numbers| path.native(numbers, limits));
-        // Halves are summed apart, which stays in 64 bits for the length of a chunk.
-        let (mut high, mut low) = (0i64, 0u64);
-        for x in elements {
-            high += x >> 32;
-            low += u64::from(*x as u32);
+    fn chunk(path: Path, elements: &[Self], holes: bool) -> Chunk {
+        let mut chunk = path.native(elements, Limits::of::<Self>(), holes);
+        let largest = chunk.max.max(-chunk.min);
+        if largest * elements.len() as f64 >= EXACT {
+            chunk.sums.sum = exact_sum(elements);
         }
-        let exact = (i128::from(high) << 32) + i128::from(low);
-        // Both parts are exact: a chunk's sum has fewer than twice 53 bits.
-        chunk.sums.sum = (exact as f64, (exact - exact as f64 as i128) as f64);
         chunk
     }
+
+    fn any_alarm(_: Path, _: &[Self], _: bool) -> bool {
+        false
+    }
+}
+
+by_decoder!(i64);
+
+/// The sum of a chunk's elements, in two parts: as f64 large ones lose digits.
+fn exact_sum(elements: &[i64]) -> (f64, f64) {
+    // Halves are summed apart, which stays in 64 bits for the length of a chunk.
+    let (mut high, mut low) = (0i64, 0u64);
+    for x in elements {
+        high += x >> 32;
+        low += u64::from(*x as u32);
+    }
+    let exact = (i128::from(high) << 32) + i128::from(low);
+    // Both parts are exact: a chunk's sum has fewer than twice 53 bits.
+    (exact as f64, (exact - exact as f64 as i128) as f64)
 }
 
 impl Element for f64 {
@@ -209,7 +255,7 @@ impl Native for bf16 {
 /// An f32 from the fields of a shorter float: `magnitude` without its sign, `shift` mantissa bits
 /// fewer than f32 has, an exponent bias smaller by `bias`.
 #[inline(always)]
-fn expand(magnitude: u32, shift: u32, bias: u32) -> u32 {
+pub(super) fn expand(magnitude: u32, shift: u32, bias: u32) -> u32 {
     let normal = (magnitude << shift) + (bias << 23);
     // A subnormal is its mantissa behind the exponent of the smallest normal, less that normal.
     let one = (bias + 1) << 23;
@@ -247,73 +293,5 @@ impl Native for f16 {
     #[inline(always)]
     fn vector<I: Isa>(elements: &[Self; WIDTH]) -> I::Narrow {
         I::f16(elements)
-    }
-}
-
-/// The byte of an f8e4m3: 4 exponent and 3 mantissa bits, no infinity, one NaN of each sign.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(super) struct E4M3(pub(super) u8);
-
-impl Element for E4M3 {
-    type Num = f32;
-    const FLOAT: bool = true;
-    const MIN_NORMAL: f32 = 1.0 / 64.0;
-    const NEAR_MAX: f32 = near_max(448.0);
-    #[inline(always)]
-    fn num(self) -> f32 {
-        let bits = u32::from(self.0);
-        let magnitude = bits & 0x7f;
-        let finite = expand(magnitude, 20, 120);
-        let chosen = if magnitude < 0x7f {
-            finite
-        } else {
-            f32::NAN.to_bits()
-        };
-        f32::from_bits(chosen | (bits & 0x80) << 24)
-    }
-}
-
-/// The byte of an f8e8m0: a power of two from 2^-127 to 2^127, or NaN; no sign and no zero.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(super) struct E8M0(pub(super) u8);
-
-impl Element for E8M0 {
-    type Num = f32;
-    const FLOAT: bool = true;
-    const MIN_NORMAL: f32 = f32::from_bits(0x0040_0000);
-    const NEAR_MAX: f32 = near_max(f32::from_bits(0x7f00_0000) as f64);
-    #[inline(always)]
-    fn num(self) -> f32 {
-        let power = if self.0 == 0 {
-            0x0040_0000
-        } else {
-            u32::from(self.0) << 23
-        };
-        f32::from_bits(if self.0 == 0xff {
-            f32::NAN.to_bits()
-        } else {
-            power
-        })
-    }
-}
-
-/// Two f4 (2 exponent bits, 1 mantissa bit, only finite values) in a byte; stands for one of them,
-/// the other half being asked for by `HIGH`.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(super) struct E2M1<const HIGH: bool>(pub(super) u8);
-
-impl<const HIGH: bool> Element for E2M1<HIGH> {
-    type Num = f32;
-    const FLOAT: bool = true;
-    const MIN_NORMAL: f32 = 1.0;
-    const NEAR_MAX: f32 = near_max(6.0);
-    #[inline(always)]
-    fn num(self) -> f32 {
-        let bits = u32::from(if HIGH { self.0 >> 4 } else { self.0 & 0xf });
-        let finite = expand(bits & 7, 22, 126);
-        f32::from_bits(finite | (bits & 8) << 28)
     }
 }

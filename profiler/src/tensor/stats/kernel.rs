@@ -2,8 +2,10 @@
 //! compiles it for each instruction set.
 //!
 //! The first pass assumes the common case and costs little more than reading. What it finds tells
-//! which of the rarer passes are needed; they read the chunk again from the nearest cache.
+//! which of the rarer passes are needed (`census` counts what is rare, `spread` is for values far
+//! from zero); they read the chunk again from the nearest cache.
 
+use super::census::{Counts, Limits, census};
 use super::element::{Element, Native, Num};
 use super::vector::{Isa, Vector, WIDTH, WideVector};
 
@@ -66,33 +68,6 @@ pub(super) struct Sums {
     pub(super) spread: f64,
 }
 
-/// How many elements are of a kind.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) nan: u64,
-    pub(super) pos_inf: u64,
-    pub(super) neg_inf: u64,
-    pub(super) zeros: u64,
-    pub(super) subnormal: u64,
-    pub(super) near_max: u64,
-}
-
-/// What a format counts as small and as large.
-#[derive(Clone, Copy)]
-pub(super) struct Limits<N> {
-    min_normal: N,
-    near_max: N,
-}
-
-impl<N> Limits<N> {
-    pub(super) fn of<T: Element<Num = N>>() -> Self {
-        Limits {
-            min_normal: T::MIN_NORMAL,
-            near_max: T::NEAR_MAX,
-        }
-    }
-}
-
 /// What one chunk gives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk {
@@ -106,11 +81,11 @@ pub(super) struct Chunk {
 /// Two vectors at a time, so that the latency of an addition does not limit.
 const BLOCK: usize = 2 * WIDTH;
 
-type V<T, I> = <<T as Element>::Num as Num>::Vector<I>;
+pub(super) type V<T, I> = <<T as Element>::Num as Num>::Vector<I>;
 
 /// The elements left over as a pair of vectors filled up with `pad`.
 #[inline(always)]
-fn last<T: Native, I: Isa>(rest: &[T], pad: T::Num) -> [V<T, I>; 2] {
+pub(super) fn last<T: Native, I: Isa>(rest: &[T], pad: T::Num) -> [V<T, I>; 2] {
     let mut numbers = [[pad; WIDTH]; 2];
     for (to, x) in numbers.as_flattened_mut().iter_mut().zip(rest) {
         *to = x.num();
@@ -120,13 +95,13 @@ fn last<T: Native, I: Isa>(rest: &[T], pad: T::Num) -> [V<T, I>; 2] {
 
 /// The pairs of vectors of whole blocks, and the elements left over.
 #[inline(always)]
-fn blocks<T>(elements: &[T]) -> (&[[[T; WIDTH]; 2]], &[T]) {
+pub(super) fn blocks<T>(elements: &[T]) -> (&[[[T; WIDTH]; 2]], &[T]) {
     let (whole, rest) = elements.split_at(elements.len() - elements.len() % BLOCK);
     (whole.as_chunks::<WIDTH>().0.as_chunks::<2>().0, rest)
 }
 
 #[inline(always)]
-fn pair<T: Native, I: Isa>([first, second]: &[[T; WIDTH]; 2]) -> [V<T, I>; 2] {
+pub(super) fn pair<T: Native, I: Isa>([first, second]: &[[T; WIDTH]; 2]) -> [V<T, I>; 2] {
     [T::vector::<I>(first), T::vector::<I>(second)]
 }
 
@@ -134,17 +109,18 @@ fn pair<T: Native, I: Isa>([first, second]: &[[T; WIDTH]; 2]) -> [V<T, I>; 2] {
 /// since a closure would not be compiled for the instruction set.
 macro_rules! each_pair {
     ($T:ty, $I:ty, $elements:expr, $pad:expr, $pair:ident => $body:expr) => {
-        let (blocks, rest) = blocks($elements);
+        let (blocks, rest) = $crate::tensor::stats::kernel::blocks($elements);
         for block in blocks {
-            let $pair = pair::<$T, $I>(block);
+            let $pair = $crate::tensor::stats::kernel::pair::<$T, $I>(block);
             $body
         }
         if !rest.is_empty() {
-            let $pair = last::<$T, $I>(rest, $pad);
+            let $pair = $crate::tensor::stats::kernel::last::<$T, $I>(rest, $pad);
             $body
         }
     };
 }
+pub(super) use each_pair;
 
 /// Adds up pairs, the same way whatever the instruction set.
 #[inline(always)]
@@ -287,96 +263,26 @@ fn centered<T: Native, I: Isa>(elements: &[T], factor: f64, center: f64) -> (f64
     (total(sum), total(squares))
 }
 
-/// A kind of elements to be counted. No kind holds NaN.
-trait Kind {
-    /// One where `x` is of the kind, as `limit` has it, else zero.
-    fn ones<V: Vector>(x: V, limit: V) -> V;
-}
-
+/// Everything about one chunk of at most [`CHUNK`] elements. With `holes` it most likely has some that are not finite,
+/// which a first pass that leaves them out spares a second one.
 #[inline(always)]
-fn one<V: Vector>() -> V {
-    V::splat(V::Num::ONE)
-}
-
-#[inline(always)]
-fn zero<V: Vector>() -> V {
-    V::splat(V::Num::ZERO)
-}
-
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident($x:ident, $limit:ident) => $ones:expr;)*) => {$(
-        $(#[$doc])*
-        struct $name;
-        impl Kind for $name {
-            // Not a closure: those would not be compiled for the instruction set.
-            #[inline(always)]
-            fn ones<V: Vector>($x: V, $limit: V) -> V {
-                $ones
-            }
-        }
-    )*};
-}
-kinds! {
-    Below(x, limit) => x.if_below(limit, one(), zero());
-    /// Of a magnitude below the limit.
-    Within(x, limit) => x.magnitude().if_below(limit, one(), zero());
-    Equal(x, limit) => x.if_equal(limit, one(), zero());
-    /// Finite, of a magnitude above the limit.
-    Beyond(x, limit) => {
-        let infinity = V::splat(V::Num::INFINITY);
-        let finite = x.magnitude().if_below(infinity, one(), zero());
-        limit.if_below(x.magnitude(), finite, zero())
-    };
-}
-
-#[inline(always)]
-fn count<T: Native, I: Isa, K: Kind>(elements: &[T], limit: T::Num) -> u64 {
-    let limit = V::<T, I>::splat(limit);
-    // A chunk's counts are exact in any float.
-    let mut ones: [V<T, I>; 2] = [zero(); 2];
-    each_pair!(T, I, elements, T::Num::NAN, pair => {
-        for half in 0..2 {
-            ones[half] = ones[half].plus(K::ones(pair[half], limit));
-        }
-    });
-    let [first, second] = ones;
-    first
-        .plus(second)
-        .store()
-        .into_iter()
-        .map(Num::wide)
-        .sum::<f64>() as u64
-}
-
-/// Whether a chunk holds NaN or +inf, or with `both` an infinity of any sign.
-#[inline(always)]
-pub(super) fn any_alarm<T: Native, I: Isa>(elements: &[T], both: bool) -> bool {
-    let kept = if both {
-        count::<T, I, Within>(elements, T::Num::INFINITY)
+pub(super) fn chunk<T: Native, I: Isa>(
+    elements: &[T],
+    limits: Limits<T::Num>,
+    mut holes: bool,
+) -> Chunk {
+    let mut first = if holes {
+        first_pass::<T, I, true>(elements, 1.0)
     } else {
-        count::<T, I, Below>(elements, T::Num::INFINITY)
+        first_pass::<T, I, false>(elements, 1.0)
     };
-    kept < elements.len() as u64
-}
-
-/// Everything about one chunk of at most [`CHUNK`] elements.
-#[inline(always)]
-pub(super) fn chunk<T: Native, I: Isa>(elements: &[T], limits: Limits<T::Num>) -> Chunk {
-    let length = elements.len() as u64;
-    let mut counts = Counts::default();
-    let mut scale = Scale::One;
-    let mut finite = length;
-    let mut first = first_pass::<T, I, false>(elements, 1.0);
     // The square of anything that is not finite is not, and only f64 gets there otherwise.
-    if !first.squares.is_finite() {
-        let below = count::<T, I, Below>(elements, T::Num::INFINITY);
-        finite = count::<T, I, Within>(elements, T::Num::INFINITY);
-        counts.pos_inf = count::<T, I, Equal>(elements, T::Num::INFINITY);
-        counts.neg_inf = below - finite;
-        counts.nan = length - below - counts.pos_inf;
+    if !holes && !first.squares.is_finite() {
+        holes = true;
         first = first_pass::<T, I, true>(elements, 1.0);
     }
     let largest = first.max.max(-first.min);
+    let mut scale = Scale::One;
     // Only numbers of f64 can have squares beyond it.
     if size_of::<T::Num>() == size_of::<f64>() {
         scale = Scale::of(largest);
@@ -386,13 +292,13 @@ pub(super) fn chunk<T: Native, I: Isa>(elements: &[T], limits: Limits<T::Num>) -
             first.squares = scaled.squares;
         }
     }
-    if first.nearest_zero < limits.min_normal.wide() {
-        counts.zeros = count::<T, I, Equal>(elements, T::Num::ZERO);
-        counts.subnormal = count::<T, I, Within>(elements, limits.min_normal) - counts.zeros;
+    let mut counts = Counts::default();
+    if holes {
+        counts = census::<T, I, true>(elements, limits);
+    } else if first.nearest_zero < limits.min_normal.wide() || largest > limits.near_max.wide() {
+        counts = census::<T, I, false>(elements, limits);
     }
-    if largest > limits.near_max.wide() {
-        counts.near_max = count::<T, I, Beyond>(elements, limits.near_max);
-    }
+    let finite = elements.len() as u64 - counts.non_finite();
     let sums = spread::<T, I>(elements, scale, finite as f64, &first);
     Chunk {
         sums,

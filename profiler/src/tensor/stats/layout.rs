@@ -247,10 +247,10 @@ impl<T: Copy, F: FnMut(&[T])> Buffer<T, F> {
             let free = &mut self.cells[self.filled..];
             let now = len.min(free.len());
             let from = data.get(base..).unwrap_or_default();
-            if stride == 1 {
-                free.iter_mut()
-                    .zip(&from[..now.min(from.len())])
-                    .for_each(|(to, x)| *to = *x);
+            if stride == 1
+                && let Some(from) = from.get(..now)
+            {
+                free[..now].copy_from_slice(from);
             } else {
                 let to = free[..now].iter_mut();
                 to.zip(from.iter().step_by(stride))

@@ -14,11 +14,19 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod bytes;
+mod census;
 mod device;
 mod element;
 mod kernel;
 mod layout;
 mod moments;
+#[cfg(target_arch = "x86_64")]
+mod narrow;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod path;
 mod portable;
 mod scan;

@@ -1,7 +1,8 @@
 //! Chunks put together into the statistics of a tensor.
 
 use super::Statistics;
-use super::kernel::{Chunk, Counts, RESCALE, Scale, Sums};
+use super::census::Counts;
+use super::kernel::{Chunk, RESCALE, Scale, Sums};
 
 /// A sum that carries what its additions lost (Neumaier).
 #[derive(Clone, Copy, Default)]
@@ -122,7 +123,7 @@ impl Gathered {
     }
 
     pub(super) fn non_finite(&self) -> u64 {
-        self.counts.nan + self.counts.pos_inf + self.counts.neg_inf
+        self.counts.non_finite()
     }
 
     /// All moments in the scale of the largest values present. What is smaller by 2^600 and more

@@ -1,21 +1,31 @@
 //! The instruction set, chosen at run time.
 //!
-//! The kernels are compiled once for what the target always has (SSE2 on x86-64, NEON with fused
-//! multiply-add on 64-bit ARM) and once for AVX2 with FMA and F16C. AVX-512 is left out: its
-//! intrinsics and its target feature are younger than the oldest compiler supported.
+//! The kernels are compiled for AVX2 with FMA and F16C, for these with AVX-512F, for NEON, and as
+//! plain loops for what the target always has (SSE2 on x86-64).
 
+use super::census::{self, Limits};
 use super::element::{Element, Native, Num};
-use super::kernel::{self, CHUNK, Chunk, Limits};
+use super::kernel::{self, CHUNK, Chunk};
 use super::portable::Portable;
 
 /// One compiled variant of the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Path {
-    /// What the target always has.
-    Baseline,
+    /// Plain loops.
+    #[cfg_attr(
+        target_arch = "aarch64",
+        allow(dead_code, reason = "there the tests alone use it")
+    )]
+    Portable,
+    /// NEON, which every 64-bit ARM has.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
     /// AVX2, FMA and F16C.
     #[cfg(target_arch = "x86_64")]
     Avx2(proof::Avx2),
+    /// These and AVX-512F.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(proof::Avx512),
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -32,35 +42,86 @@ mod proof {
             found.then_some(Avx2(()))
         }
     }
+
+    /// Exists only where the processor has AVX-512F besides what [`Avx2`] stands for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(in super::super) struct Avx512(());
+
+    impl Avx512 {
+        pub(in super::super) fn find() -> Option<Avx512> {
+            Avx2::find()
+                .filter(|_| is_x86_feature_detected!("avx512f"))
+                .map(|_| Avx512(()))
+        }
+    }
 }
 
 impl Path {
     /// The fastest variant that this processor runs.
     pub(super) fn detect() -> Path {
         #[cfg(target_arch = "x86_64")]
-        if let Some(proof) = proof::Avx2::find() {
-            return Path::Avx2(proof);
+        {
+            let avx512 = proof::Avx512::find().map(Path::Avx512);
+            let found = avx512.or_else(|| proof::Avx2::find().map(Path::Avx2));
+            found.unwrap_or(Path::Portable)
         }
-        Path::Baseline
+        #[cfg(target_arch = "aarch64")]
+        {
+            Path::Neon
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        {
+            Path::Portable
+        }
     }
 
-    /// Everything about one chunk of elements that the kernels read.
-    pub(super) fn native<T: Native>(self, elements: &[T], limits: Limits<T::Num>) -> Chunk {
+    /// Every variant that this processor runs, the plain one first.
+    #[cfg(test)]
+    pub(super) fn all() -> Vec<Path> {
+        let mut all = vec![Path::Portable];
+        #[cfg(target_arch = "x86_64")]
+        {
+            all.extend(proof::Avx2::find().map(Path::Avx2));
+            all.extend(proof::Avx512::find().map(Path::Avx512));
+        }
+        #[cfg(target_arch = "aarch64")]
+        all.push(Path::Neon);
+        all
+    }
+
+    /// Everything about one chunk of elements that the kernels read; with `holes` some of them are
+    /// most likely not finite.
+    pub(super) fn native<T: Native>(
+        self,
+        elements: &[T],
+        limits: Limits<T::Num>,
+        holes: bool,
+    ) -> Chunk {
         match self {
-            Path::Baseline => kernel::chunk::<T, Portable>(elements, limits),
+            Path::Portable => kernel::chunk::<T, Portable>(elements, limits, holes),
+            #[cfg(target_arch = "aarch64")]
+            Path::Neon => kernel::chunk::<T, super::neon::Neon>(elements, limits, holes),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the proof exists, so the processor has the features.
-            Path::Avx2(_) => unsafe { avx2_chunk(elements, limits) },
+            Path::Avx2(_) => unsafe { avx2::chunk(elements, limits, holes) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the proof exists, so the processor has the features.
+            Path::Avx512(_) => unsafe { avx512::chunk(elements, limits, holes) },
         }
     }
 
     /// Whether a chunk holds NaN or +inf, or with `both` an infinity of any sign.
     pub(super) fn native_alarm<T: Native>(self, elements: &[T], both: bool) -> bool {
         match self {
-            Path::Baseline => kernel::any_alarm::<T, Portable>(elements, both),
+            Path::Portable => census::any_alarm::<T, Portable>(elements, both),
+            #[cfg(target_arch = "aarch64")]
+            Path::Neon => census::any_alarm::<T, super::neon::Neon>(elements, both),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the proof exists, so the processor has the features.
-            Path::Avx2(_) => unsafe { avx2_alarm(elements, both) },
+            Path::Avx2(_) => unsafe { avx2::any_alarm(elements, both) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the proof exists, so the processor has the features.
+            Path::Avx512(_) => unsafe { avx512::any_alarm(elements, both) },
         }
     }
 
@@ -73,10 +134,13 @@ impl Path {
         let mut numbers = [T::Num::ZERO; CHUNK];
         let count = elements.len().min(CHUNK);
         match self {
-            Path::Baseline => decode(elements, &mut numbers),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the proof exists, so the processor has the features.
-            Path::Avx2(_) => unsafe { avx2_decode(elements, &mut numbers) },
+            Path::Avx2(_) => unsafe { avx2::decoded(elements, &mut numbers) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the proof exists, so the processor has the features.
+            Path::Avx512(_) => unsafe { avx512::decoded(elements, &mut numbers) },
+            _ => decode(elements, &mut numbers),
         }
         take(&numbers[..count])
     }
@@ -89,20 +153,39 @@ fn decode<T: Element>(elements: &[T], numbers: &mut [T::Num; CHUNK]) {
     }
 }
 
+/// The kernels compiled with the features of an instruction set that not every x86-64 has.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn avx2_decode<T: Element>(elements: &[T], numbers: &mut [T::Num; CHUNK]) {
-    decode(elements, numbers);
-}
+macro_rules! compiled {
+    ($name:ident, $isa:ty, $features:literal) => {
+        mod $name {
+            use super::*;
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn avx2_chunk<T: Native>(elements: &[T], limits: Limits<T::Num>) -> Chunk {
-    kernel::chunk::<T, super::avx2::Avx2>(elements, limits)
-}
+            #[target_feature(enable = $features)]
+            pub(super) fn chunk<T: Native>(
+                elements: &[T],
+                limits: Limits<T::Num>,
+                holes: bool,
+            ) -> Chunk {
+                kernel::chunk::<T, $isa>(elements, limits, holes)
+            }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn avx2_alarm<T: Native>(elements: &[T], both: bool) -> bool {
-    kernel::any_alarm::<T, super::avx2::Avx2>(elements, both)
+            #[target_feature(enable = $features)]
+            pub(super) fn any_alarm<T: Native>(elements: &[T], both: bool) -> bool {
+                census::any_alarm::<T, $isa>(elements, both)
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) fn decoded<T: Element>(elements: &[T], numbers: &mut [T::Num; CHUNK]) {
+                decode(elements, numbers);
+            }
+        }
+    };
 }
+#[cfg(target_arch = "x86_64")]
+compiled!(avx2, crate::tensor::stats::avx2::Avx2, "avx2,fma,f16c");
+#[cfg(target_arch = "x86_64")]
+compiled!(
+    avx512,
+    crate::tensor::stats::avx512::Avx512,
+    "avx512f,avx2,fma,f16c"
+);

@@ -69,18 +69,33 @@ impl<N: Num> Vector for Array<N> {
     }
 
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.zip(other, |a, b| a + b)
-    }
-
-    #[inline(always)]
     fn if_below(self, limit: Self, then: Self, other: Self) -> Self {
         self.choose(limit, then, other, |a, b| a < b)
     }
 
+    /// As floats: loops over them become vectors of the same width as the numbers'.
+    type Tally = Self;
+
     #[inline(always)]
-    fn if_equal(self, limit: Self, then: Self, other: Self) -> Self {
-        self.choose(limit, then, other, |a, b| a == b)
+    fn none() -> Self {
+        Self::splat(N::ZERO)
+    }
+
+    #[inline(always)]
+    fn count_below(self, limit: Self, tally: Self) -> Self {
+        let one = self.choose(limit, Self::splat(N::ONE), Self::none(), |a, b| a < b);
+        tally.zip(one, |a, b| a + b)
+    }
+
+    #[inline(always)]
+    fn count_equal(self, limit: Self, tally: Self) -> Self {
+        let one = self.choose(limit, Self::splat(N::ONE), Self::none(), |a, b| a == b);
+        tally.zip(one, |a, b| a + b)
+    }
+
+    #[inline(always)]
+    fn total(tally: Self) -> u64 {
+        tally.0.into_iter().map(Num::wide).sum::<f64>() as u64
     }
 
     #[inline(always)]
@@ -106,6 +121,11 @@ impl WideVector for Array<f64> {
     #[inline(always)]
     fn times(self, factor: Self) -> Self {
         self.zip(factor, |a, b| a * b)
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.zip(other, |a, b| a + b)
     }
 
     #[inline(always)]

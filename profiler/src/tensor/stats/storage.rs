@@ -1,7 +1,8 @@
 //! The storages of the CPU, each by its element.
 
 use super::Statistics;
-use super::element::{E2M1, E4M3, E8M0, Element};
+use super::bytes::{E2M1, E4M3, E8M0};
+use super::element::Element;
 use super::layout::View;
 use super::moments::Gathered;
 use super::path::Path;
@@ -93,7 +94,13 @@ fn of_elements<T: Element>(data: &[T], layout: &Layout) -> Result<Statistics> {
     let view = view(layout, data.len())?;
     let path = Path::detect();
     let mut gathered = Gathered::new();
-    view.chunks(data, |chunk| gathered.add(&T::chunk(path, chunk)));
+    // Where one chunk holds something that is not finite, the next most likely does too: masks.
+    let mut holes = false;
+    view.chunks(data, |elements| {
+        let chunk = T::chunk(path, elements, holes);
+        holes = chunk.counts.non_finite() > 0;
+        gathered.add(&chunk);
+    });
     let mut statistics = gathered.finish(view.elements, view.copies, T::FLOAT);
     if statistics.non_finite > 0 {
         statistics.first_non_finite = scan::first(data, &view, path, Wanted::NonFinite)
@@ -119,8 +126,8 @@ fn of_f4(packed: &[u8], layout: &Layout) -> Result<Statistics> {
     let mut gathered = Gathered::new();
     if view.elements > 0 {
         for chunk in packed.chunks(super::kernel::CHUNK) {
-            gathered.add(&Element::chunk(path, wrapped(chunk, E2M1::<false>)));
-            gathered.add(&Element::chunk(path, wrapped(chunk, E2M1::<true>)));
+            gathered.add(&Element::chunk(path, wrapped(chunk, E2M1::<false>), false));
+            gathered.add(&Element::chunk(path, wrapped(chunk, E2M1::<true>), false));
         }
     }
     Ok(gathered.finish(view.elements, view.copies, true))

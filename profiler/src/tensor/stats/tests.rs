@@ -1,7 +1,8 @@
 //! The instruction sets against each other, and what no tensor of candle's own can show: views that
 //! overlap, and the reduction for devices run on the CPU.
 
-use super::element::{E2M1, E4M3, E8M0, Element, Num};
+use super::bytes::{E2M1, E4M3, E8M0};
+use super::element::{Element, Num};
 use super::kernel::{CHUNK, Chunk};
 use super::layout::View;
 use super::path::Path;
@@ -58,11 +59,15 @@ fn paths_agree<T: Element>(make: impl Fn(u64) -> T) {
     // Miri is slow: a few short ones.
     for count in lengths.step_by(if cfg!(miri) { 19 } else { 1 }) {
         let elements: Vec<T> = bits(count, count as u64 + 1).map(&make).collect();
-        let found = T::chunk(Path::detect(), &elements);
-        same(&found, &T::chunk(Path::Baseline, &elements));
-        for both in [false, true] {
-            let any = T::any_alarm(Path::Baseline, &elements, both);
-            assert_eq!(T::any_alarm(Path::detect(), &elements, both), any);
+        let plain = T::chunk(Path::Portable, &elements, false);
+        for path in Path::all() {
+            for holes in [false, true] {
+                same(&T::chunk(path, &elements, holes), &plain);
+            }
+            for both in [false, true] {
+                let any = T::any_alarm(Path::Portable, &elements, both);
+                assert_eq!(T::any_alarm(path, &elements, both), any);
+            }
         }
     }
 }
@@ -93,6 +98,122 @@ fn every_path_gives_the_same() {
     }
 }
 
+/// A sum that loses nothing that counts (Neumaier).
+fn compensated(numbers: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut lost) = (0f64, 0f64);
+    for x in numbers {
+        let next = sum + x;
+        lost += if sum.abs() >= x.abs() {
+            (sum - next) + x
+        } else {
+            (x - next) + sum
+        };
+        sum = next;
+    }
+    sum + lost
+}
+
+/// What a chunk says of a few numbers, against a loop that a person can check.
+fn as_counted(elements: &[f32], path: Path, holes: bool) {
+    let chunk = f32::chunk(path, elements, holes);
+    let kept = || {
+        let wide = elements.iter().map(|x| f64::from(*x));
+        wide.filter(|x| x.is_finite())
+    };
+    let number = |what: fn(f32) -> bool| elements.iter().filter(|x| what(**x)).count() as u64;
+    let found = &chunk.counts;
+    assert_eq!(found.nan, number(f32::is_nan));
+    assert_eq!(found.pos_inf, number(|x| x == f32::INFINITY));
+    assert_eq!(found.neg_inf, number(|x| x == f32::NEG_INFINITY));
+    assert_eq!(found.zeros, number(|x| x == 0.0));
+    assert_eq!(found.subnormal, number(f32::is_subnormal));
+    let beyond = |x: f32| x.is_finite() && f64::from(x.abs()) > 0.9 * f64::from(f32::MAX);
+    assert_eq!(found.near_max, number(beyond));
+    assert_eq!(chunk.sums.count, kept().count() as f64);
+    assert_eq!(chunk.min, kept().fold(f64::INFINITY, f64::min));
+    assert_eq!(chunk.max, kept().fold(f64::NEG_INFINITY, f64::max));
+    let squares = compensated(kept().map(|x| x * x));
+    near(chunk.sums.squares, squares, 1e-12 * squares);
+    let size = compensated(kept().map(f64::abs));
+    near(chunk.sums.sum.0, compensated(kept()), 1e-14 * size);
+}
+
+#[test]
+fn whatever_stands_at_whatever_place() {
+    let rare = [
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        0.0,
+        -0.0,
+        f32::MIN_POSITIVE / 2.0,
+        f32::MAX,
+        -f32::MAX,
+    ];
+    let longest = if cfg!(miri) { WIDTH + 1 } else { 5 * WIDTH };
+    for length in 1..longest {
+        for (at, x) in (0..length).flat_map(|at| rare.map(|x| (at, x))) {
+            let mut elements: Vec<f32> = (0..length).map(|i| i as f32 - 3.5).collect();
+            elements[at] = x;
+            // And another kind of them three places on, so that they mix.
+            elements[(at + 3) % length] = rare[at % rare.len()];
+            for path in Path::all() {
+                as_counted(&elements, path, false);
+                as_counted(&elements, path, true);
+            }
+        }
+    }
+}
+
+#[test]
+fn long_sums_lose_nothing_that_counts() {
+    let unit = |bits: u64| (bits >> 40) as f32 / (1u64 << 24) as f32;
+    for seed in 1..4 {
+        for length in [CHUNK, CHUNK - 1, CHUNK / 2 + 3] {
+            let mixed: Vec<f32> = bits(length, seed)
+                .map(|bits| {
+                    if bits % 97 == 0 {
+                        f32::NEG_INFINITY
+                    } else {
+                        unit(bits) - 0.3
+                    }
+                })
+                .collect();
+            let finite: Vec<f32> = bits(length, seed).map(|bits| 1e18 * unit(bits)).collect();
+            for path in Path::all() {
+                for holes in [false, true] {
+                    as_counted(&mixed, path, holes);
+                    as_counted(&finite, path, holes);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn integers_become_the_nearest_f64() {
+    let some = [
+        0,
+        1,
+        -1,
+        i64::MAX,
+        i64::MIN,
+        1 << 53,
+        (1 << 53) + 1,
+        -(1 << 32),
+        (1 << 62) + 511,
+    ];
+    for x in some.into_iter().chain(bits(100, 7).map(|bits| bits as i64)) {
+        assert_eq!(x.num(), x as f64);
+        for path in Path::all() {
+            let chunk = i64::chunk(path, &[x; 3], false);
+            assert_eq!((chunk.min, chunk.max), (x as f64, x as f64));
+            let (sum, lost) = chunk.sums.sum;
+            assert_eq!(sum as i128 + lost as i128, 3 * i128::from(x));
+        }
+    }
+}
+
 /// The first of `elements` alone must be what its own decoder says, in every set of instructions.
 fn decodes<T: Element>(element: T, expected: f64) {
     let equal = |x: f64| x == expected || x.is_nan() && expected.is_nan();
@@ -101,8 +222,8 @@ fn decodes<T: Element>(element: T, expected: f64) {
         "{} is not {expected}",
         element.num().wide()
     );
-    for path in [Path::Baseline, Path::detect()] {
-        let chunk = T::chunk(path, &[element; 2 * WIDTH]);
+    for path in Path::all() {
+        let chunk = T::chunk(path, &[element; 2 * WIDTH], false);
         if expected.is_finite() {
             assert_eq!((chunk.min, chunk.max), (expected, expected));
         } else {

@@ -10,6 +10,8 @@ pub(super) const WIDTH: usize = 8;
 pub(super) trait Vector: Copy {
     type Num: Num;
     type Wide: WideVector;
+    /// Counts, one for each place or for several; a chunk's elements at most.
+    type Tally: Copy;
     fn splat(x: Self::Num) -> Self;
     fn load(numbers: &[Self::Num; WIDTH]) -> Self;
     fn store(self) -> [Self::Num; WIDTH];
@@ -18,12 +20,17 @@ pub(super) trait Vector: Copy {
     /// The greater of each pair, `other` where they do not compare.
     fn more(self, other: Self) -> Self;
     fn magnitude(self) -> Self;
-    fn plus(self, other: Self) -> Self;
     /// Of each place `then` where this is below `limit`, else `other`; NaN is not below.
     fn if_below(self, limit: Self, then: Self, other: Self) -> Self;
-    /// Of each place `then` where this equals `limit`, else `other`.
-    fn if_equal(self, limit: Self, then: Self, other: Self) -> Self;
     fn widen(self) -> Self::Wide;
+    /// Nothing counted.
+    fn none() -> Self::Tally;
+    /// `tally` and one for each place where this is below `limit`; NaN is not.
+    fn count_below(self, limit: Self, tally: Self::Tally) -> Self::Tally;
+    /// `tally` and one for each place where this equals `limit`; NaN does not.
+    fn count_equal(self, limit: Self, tally: Self::Tally) -> Self::Tally;
+    /// The sum of all counts.
+    fn total(tally: Self::Tally) -> u64;
 }
 
 /// Eight numbers of f64.
@@ -31,6 +38,7 @@ pub(super) trait WideVector: Vector<Num = f64> {
     /// `self * factor + addend`, in one rounding where the instruction set does.
     fn times_plus(self, factor: Self, addend: Self) -> Self;
     fn times(self, factor: Self) -> Self;
+    fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
 }
 
