@@ -7,7 +7,7 @@ use super::sample::{Lines, captured};
 use super::{get, put, refused, well};
 
 fn rank(number: u64, timestamp: &str) -> Lines {
-    Lines::new(3, 1_000, json!({"rank": number.to_string(), "world_size": "2", "data": "digits"}), timestamp)
+    Lines::new(3, 1_000, json!({"rank": number.to_string(), "world_size": "2", "data": "digits", "items": "8"}), timestamp)
         .measured("train_step", (100 + number, 900), json!({}))
         .span("s3", Some("s2"), "forward", (200, 500), json!({"step": "forward"}), json!({}))
         .span("s4", Some("s2"), "worker", (250, 800), json!({"thread": 1, "thread_name": "pool"}), json!({}))
@@ -45,7 +45,7 @@ fn ranks_become_one_valid_trace_at_the_times_of_their_clocks() {
         .collect();
     assert_eq!(
         lines[0]["tags"],
-        json!({"data": "digits", "ranks": "1,0", "world_size": "2"})
+        json!({"data": "digits", "items": "16", "ranks": "1,0", "world_size": "2"})
     );
     assert_eq!(lines[0]["timestamp"], "2026-11-29T21:30:12.000Z");
     let start = |name: &str| {

@@ -203,6 +203,13 @@ fn meta(ranks: &[Rank<'_>]) -> Result<TraceRunMeta> {
         .filter_map(|rank| rank.name.strip_prefix("rank "))
         .collect();
     tags.insert("ranks".to_owned(), names.join(","));
+    // Each rank goes through its own items; the rate of all is that of their sum.
+    let items = ranks
+        .iter()
+        .map(|rank| rank.trace.run.tags.get("items")?.parse::<u64>().ok());
+    if let Some(items) = items.sum::<Option<u64>>() {
+        tags.insert("items".to_owned(), items.to_string());
+    }
     let earliest = ranks.iter().min_by_key(|rank| rank.offset).unwrap_or(first);
     let step = ranks
         .iter()
