@@ -68,17 +68,28 @@ fn nested(events: &[Value]) -> Vec<(String, usize)> {
     let mut open: HashMap<u64, Vec<u64>> = HashMap::new();
     let mut depths = Vec::new();
     let mut last = 0;
-    for event in events.iter().filter(|event| event["ph"] == "X" && event["cat"] != "device") {
+    for event in events
+        .iter()
+        .filter(|event| event["ph"] == "X" && event["cat"] != "device")
+    {
         let start = nanoseconds(&event["ts"]);
         let end = start + nanoseconds(&event["dur"]);
         assert!(start >= last, "in the order of time");
         last = start;
-        let open = open.entry(event["tid"].as_u64().expect("a thread")).or_default();
+        let open = open
+            .entry(event["tid"].as_u64().expect("a thread"))
+            .or_default();
         while open.last().is_some_and(|end| *end <= start) {
             open.pop();
         }
-        assert!(open.last().is_none_or(|above| end <= *above), "{event} overlaps");
-        depths.push((event["name"].as_str().expect("a name").to_owned(), open.len()));
+        assert!(
+            open.last().is_none_or(|above| end <= *above),
+            "{event} overlaps"
+        );
+        depths.push((
+            event["name"].as_str().expect("a name").to_owned(),
+            open.len(),
+        ));
         open.push(end);
     }
     depths
@@ -103,22 +114,48 @@ fn chrome_gets_every_slice_on_a_track_where_it_nests() {
         ("matmul", 3),
         ("relu", 3),
     ];
-    assert_eq!(depths, expected.map(|(name, depth)| (name.to_owned(), depth)));
-    let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
-    let measured = of("X").into_iter().find(|event| event["args"]["measured"] == true).expect("the region");
-    assert_eq!((nanoseconds(&measured["ts"]), nanoseconds(&measured["dur"])), (1_001, 88_999));
+    assert_eq!(
+        depths,
+        expected.map(|(name, depth)| (name.to_owned(), depth))
+    );
+    let of = |phase: &str| {
+        events
+            .iter()
+            .filter(|event| event["ph"] == phase)
+            .collect::<Vec<_>>()
+    };
+    let measured = of("X")
+        .into_iter()
+        .find(|event| event["args"]["measured"] == true)
+        .expect("the region");
+    assert_eq!(
+        (nanoseconds(&measured["ts"]), nanoseconds(&measured["dur"])),
+        (1_001, 88_999)
+    );
     assert_eq!(measured["args"]["recorded"]["loss"], "0.25");
-    let names: Vec<_> = of("M").iter().map(|event| event["args"]["name"].clone()).collect();
+    let names: Vec<_> = of("M")
+        .iter()
+        .map(|event| event["args"]["name"].clone())
+        .collect();
     assert_eq!(
         names,
-        ["train_step 4", "main", "main, overlapping 1", "pool (1)", "cuda:0 stream 0 (its own clock, event)"]
+        [
+            "train_step 4",
+            "main",
+            "main, overlapping 1",
+            "pool (1)",
+            "cuda:0 stream 0 (its own clock, event)"
+        ]
     );
     // An arrow to each span that its parent's track has no room for, and one from an operation to the next.
     let arrows: Vec<_> = of("s").iter().map(|event| event["name"].clone()).collect();
     assert_eq!(arrows.len(), of("f").len());
     assert_eq!(arrows.iter().filter(|name| **name == "started").count(), 2);
     assert_eq!(arrows.iter().filter(|name| **name == "data").count(), 1);
-    let counters: Vec<_> = of("C").iter().map(|event| (event["name"].clone(), event["args"].clone())).collect();
+    let counters: Vec<_> = of("C")
+        .iter()
+        .map(|event| (event["name"].clone(), event["args"].clone()))
+        .collect();
     assert_eq!(
         counters,
         [
@@ -138,7 +175,10 @@ fn several_traces_are_processes_of_one_timeline() {
     let later = busy().replace("21:30:12.000Z", "21:30:12.005Z");
     put(folder.path(), "a.jsonl", &busy());
     put(folder.path(), "b.jsonl", &later);
-    let text = well(folder.path(), &["export", "a.jsonl", "b.jsonl", "--to", "chrome"]);
+    let text = well(
+        folder.path(),
+        &["export", "a.jsonl", "b.jsonl", "--to", "chrome"],
+    );
     let roots: Vec<_> = events(&text)
         .into_iter()
         .filter(|event| event["ph"] == "X" && event["args"]["id"] == "s1")
@@ -151,16 +191,28 @@ fn several_traces_are_processes_of_one_timeline() {
 fn speedscope_gets_a_balanced_profile_for_each_track() {
     let folder = tests::folder();
     put(folder.path(), "busy.jsonl", &busy());
-    let value = json(folder.path(), &["export", "busy.jsonl", "--to", "speedscope"]);
-    assert_eq!(value["$schema"], "https://www.speedscope.app/file-format-schema.json");
+    let value = json(
+        folder.path(),
+        &["export", "busy.jsonl", "--to", "speedscope"],
+    );
+    assert_eq!(
+        value["$schema"],
+        "https://www.speedscope.app/file-format-schema.json"
+    );
     let frames = value["shared"]["frames"].as_array().expect("frames");
     let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
     for profile in value["profiles"].as_array().expect("profiles") {
-        assert_eq!((&profile["type"], &profile["unit"]), (&json!("evented"), &json!("nanoseconds")));
+        assert_eq!(
+            (&profile["type"], &profile["unit"]),
+            (&json!("evented"), &json!("nanoseconds"))
+        );
         let mut open: Vec<(u64, u64)> = Vec::new();
         let mut last = profile["startValue"].as_u64().expect("a start");
         for event in profile["events"].as_array().expect("events") {
-            let (frame, at) = (event["frame"].as_u64().expect("a frame"), event["at"].as_u64().expect("a time"));
+            let (frame, at) = (
+                event["frame"].as_u64().expect("a frame"),
+                event["at"].as_u64().expect("a time"),
+            );
             assert!(at >= last);
             last = at;
             if event["type"] == "O" {
@@ -229,14 +281,36 @@ fn tensorboard_gets_a_folder_for_each_run_and_a_record_for_each_step() {
     let path = folder.path();
     put(path, "a.jsonl", &busy());
     put(path, "b.jsonl", &sample::simple(9, 1_000, 1.5));
-    let said = well(path, &["export", "b.jsonl", "a.jsonl", "--to", "tensorboard", "-o", "runs"]);
+    let said = well(
+        path,
+        &[
+            "export",
+            "b.jsonl",
+            "a.jsonl",
+            "--to",
+            "tensorboard",
+            "-o",
+            "runs",
+        ],
+    );
     assert_eq!(said, "runs/train_step/events.out.tfevents.run-1-9\n");
     let bytes = std::fs::read(path.join(said.trim())).expect("the file");
     let records = records(&bytes);
     assert_eq!(records.len(), 3);
-    let contains = |record: &[u8], text: &str| record.windows(text.len()).any(|part| part == text.as_bytes());
+    let contains = |record: &[u8], text: &str| {
+        record
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+    };
     assert!(contains(records[0], "brain.Event:2"));
-    for tag in ["loss", "logits/rms", "gradients/loss/norm", "gradients/loss/w", "time/step", "time/optimizer"] {
+    for tag in [
+        "loss",
+        "logits/rms",
+        "gradients/loss/norm",
+        "gradients/loss/w",
+        "time/step",
+        "time/optimizer",
+    ] {
         assert!(contains(records[1], tag), "{tag}");
     }
     assert!(contains(records[2], "hidden/abs_max") && !contains(records[2], "loss"));
@@ -255,8 +329,14 @@ fn files_are_replaced_only_where_it_is_wanted() {
     let arguments = ["export", "a.jsonl", "--to", "chrome", "-o", "a.json"];
     assert!(refused(path, &arguments).contains("a.json: it is there already; --force replaces it"));
     assert_eq!(get(path, "a.json"), "mine");
-    assert_eq!(tool(path, &[&arguments[..], &["--force"]].concat()).code, Some(0));
-    assert_eq!(events(&get(path, "a.json")).len(), events(&well(path, &arguments[..4])).len());
+    assert_eq!(
+        tool(path, &[&arguments[..], &["--force"]].concat()).code,
+        Some(0)
+    );
+    assert_eq!(
+        events(&get(path, "a.json")).len(),
+        events(&well(path, &arguments[..4])).len()
+    );
 }
 
 #[test]

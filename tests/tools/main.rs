@@ -7,8 +7,8 @@ mod legacy;
 mod merge;
 mod page;
 mod repair;
-mod summary;
 mod sample;
+mod summary;
 
 use std::path::Path;
 
@@ -23,7 +23,12 @@ fn tool(folder: &Path, arguments: &[&str]) -> Ran {
 /// The same where all is well; gives what it wrote.
 fn well(folder: &Path, arguments: &[&str]) -> String {
     let ran = tool(folder, arguments);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{arguments:?}\n{}", ran.stdout);
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (Some(0), ""),
+        "{arguments:?}\n{}",
+        ran.stdout
+    );
     ran.stdout
 }
 
@@ -35,7 +40,11 @@ fn json(folder: &Path, arguments: &[&str]) -> Value {
 /// Where it cannot be done: the one line on stderr.
 fn refused(folder: &Path, arguments: &[&str]) -> String {
     let ran = tool(folder, arguments);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(2), ""),
+        "{arguments:?}"
+    );
     ran.only_line().to_owned()
 }
 
@@ -52,16 +61,27 @@ fn get(folder: &Path, name: &str) -> String {
 fn help_and_wrong_arguments_have_their_exit_codes() {
     let folder = tests::folder();
     let help = well(folder.path(), &["--help"]);
-    for command in ["summary", "check", "diff", "export", "merge", "repair", "view"] {
+    for command in [
+        "summary", "check", "diff", "export", "merge", "repair", "view",
+    ] {
         assert!(help.contains(command), "{command} in\n{help}");
         assert!(well(folder.path(), &[command, "--help"]).contains("Usage:"));
     }
     assert!(help.contains("Exit codes: 0 all is well; 1 something was found"));
     let version = format!("candle-profile {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(well(folder.path(), &["--version"]), version);
-    for arguments in [&["summary"][..], &["nothing"], &["export", "x", "--to", "y"], &["summary", "x", "--width", "9"]] {
+    for arguments in [
+        &["summary"][..],
+        &["nothing"],
+        &["export", "x", "--to", "y"],
+        &["summary", "x", "--width", "9"],
+    ] {
         let ran = tool(folder.path(), arguments);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (Some(2), ""),
+            "{arguments:?}"
+        );
         assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
     }
 }
@@ -70,7 +90,9 @@ fn help_and_wrong_arguments_have_their_exit_codes() {
 fn files_that_cannot_be_used_are_named_with_the_line() {
     let folder = tests::folder();
     let path = folder.path();
-    assert!(refused(path, &["summary", "gone.jsonl"]).starts_with("candle-profile: open gone.jsonl: "));
+    assert!(
+        refused(path, &["summary", "gone.jsonl"]).starts_with("candle-profile: open gone.jsonl: ")
+    );
     assert_eq!(
         refused(path, &["summary", "*.jsonl"]),
         "candle-profile: *.jsonl: there is no trace (a file that ends in .jsonl)"
@@ -88,12 +110,26 @@ fn files_that_cannot_be_used_are_named_with_the_line() {
         "candle-profile: cut.jsonl: there is no `terminal` record; the trace was cut off; to repair it: \
          candle-profile repair cut.jsonl"
     );
-    put(path, "torn.jsonl", &format!("{}\n{}\n{{\"kind\":\"span_st", lines[0], lines[1]));
+    put(
+        path,
+        "torn.jsonl",
+        &format!("{}\n{}\n{{\"kind\":\"span_st", lines[0], lines[1]),
+    );
     let line = refused(path, &["export", "torn.jsonl", "--to", "folded"]);
-    assert!(line.starts_with("candle-profile: torn.jsonl, line 3: "), "{line}");
-    put(path, "other.jsonl", "{\"kind\":\"meta\",\"schema\":\"candle-graph/trace/99\"}\n");
+    assert!(
+        line.starts_with("candle-profile: torn.jsonl, line 3: "),
+        "{line}"
+    );
+    put(
+        path,
+        "other.jsonl",
+        "{\"kind\":\"meta\",\"schema\":\"candle-graph/trace/99\"}\n",
+    );
     let line = refused(path, &["diff", "other.jsonl", "other.jsonl"]);
-    assert!(line.starts_with("candle-profile: other.jsonl, line 1: "), "{line}");
+    assert!(
+        line.starts_with("candle-profile: other.jsonl, line 1: "),
+        "{line}"
+    );
     assert_eq!(
         refused(path, &["summary", "-", "-"]),
         "candle-profile: `-` is named 2 times, standard input can be read once"
@@ -105,10 +141,17 @@ fn standard_input_is_read_and_a_reader_that_leaves_is_no_error() {
     use std::io::Write;
     use std::process::Stdio;
     let folder = tests::folder();
-    let mut command = program::command(env!("CARGO_BIN_EXE_tool"), folder.path(), &["check", "-"], &[]);
+    let mut command = program::command(
+        env!("CARGO_BIN_EXE_tool"),
+        folder.path(),
+        &["check", "-"],
+        &[],
+    );
     let mut child = command.stdin(Stdio::piped()).spawn().expect("the tool");
     let mut stdin = child.stdin.take().expect("a pipe");
-    stdin.write_all(tests::golden("all-events.trace10.jsonl").as_bytes()).expect("to write");
+    stdin
+        .write_all(tests::golden("all-events.trace10.jsonl").as_bytes())
+        .expect("to write");
     drop(stdin);
     let output = child.wait_with_output().expect("its end");
     assert_eq!(

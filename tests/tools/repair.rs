@@ -22,7 +22,10 @@ fn a_trace_that_broke_off_becomes_whole() {
 
     put(path, "y.jsonl.partial", &broken);
     let value = json(path, &["repair", "--json", "y.jsonl.partial"]);
-    assert_eq!((&value[0]["path"], &value[0]["kept"]), (&"y.jsonl".into(), &12.into()));
+    assert_eq!(
+        (&value[0]["path"], &value[0]["kept"]),
+        (&"y.jsonl".into(), &12.into())
+    );
 }
 
 #[test]

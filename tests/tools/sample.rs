@@ -15,13 +15,23 @@ pub(crate) fn step(path: &Path, number: u64, loss: f64) {
     {
         let measured = session.begin_measurement("train_step");
         {
-            let forward = session.begin_step_span("forward", ExecutionStep::Forward, SpanKind::Function);
-            session.record_scalar(forward.id(), "activation", 2.0).expect("a number");
+            let forward =
+                session.begin_step_span("forward", ExecutionStep::Forward, SpanKind::Function);
+            session
+                .record_scalar(forward.id(), "activation", 2.0)
+                .expect("a number");
         }
-        session.record_scalar(measured.id(), "loss", loss).expect("a number");
+        session
+            .record_scalar(measured.id(), "loss", loss)
+            .expect("a number");
         drop(session.begin_step_span("backward", ExecutionStep::Backward, SpanKind::Function));
         session
-            .record_gradient("loss", "weight", candle_profiler::trace::GradientState::Present, Some(loss / 2.0))
+            .record_gradient(
+                "loss",
+                "weight",
+                candle_profiler::trace::GradientState::Present,
+                Some(loss / 2.0),
+            )
             .expect("a gradient");
     }
     session.finish().expect("the end");
@@ -30,7 +40,10 @@ pub(crate) fn step(path: &Path, number: u64, loss: f64) {
 /// A capture of the training program, with what it said on stderr. Its traces are in `traces`.
 pub(crate) fn captured(folder: &Path, mode: &str, steps: &str) -> String {
     let arguments: Vec<&str> = mode.split(' ').collect();
-    let variables = [("CANDLE_PROFILE", "traces"), ("CANDLE_PROFILE_STEPS", steps)];
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_STEPS", steps),
+    ];
     let ran = program::run(env!("CARGO_BIN_EXE_train"), folder, &arguments, &variables);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     ran.stderr
@@ -96,7 +109,14 @@ impl Lines {
     }
 
     pub(crate) fn measured(self, name: &str, times: (u64, u64), ends: Value) -> Lines {
-        self.span("s2", Some("s1"), name, times, json!({"measured": true}), ends)
+        self.span(
+            "s2",
+            Some("s1"),
+            name,
+            times,
+            json!({"measured": true}),
+            ends,
+        )
     }
 
     pub(crate) fn stats(self, span: &str, label: &str, rms: f64) -> Lines {
@@ -114,7 +134,8 @@ impl Lines {
     }
 
     pub(crate) fn end(self) -> String {
-        let mut terminal = json!({"kind": "terminal", "outcome": "complete", "timestamp_ns": self.end_ns});
+        let mut terminal =
+            json!({"kind": "terminal", "outcome": "complete", "timestamp_ns": self.end_ns});
         if let Some(reason) = &self.failed {
             terminal["outcome"] = json!("failed");
             terminal["reason"] = json!(reason);
@@ -129,7 +150,14 @@ pub(crate) const STAMP: &str = "2026-11-29T21:30:12.000Z";
 pub(crate) fn simple(step: u64, measured_ns: u64, rms: f64) -> String {
     Lines::new(step, measured_ns + 20, json!({}), STAMP)
         .measured("train_step", (10, 10 + measured_ns), json!({}))
-        .span("s3", Some("s2"), "forward", (20, 20 + measured_ns / 2), json!({"step": "forward"}), json!({}))
+        .span(
+            "s3",
+            Some("s2"),
+            "forward",
+            (20, 20 + measured_ns / 2),
+            json!({"step": "forward"}),
+            json!({}),
+        )
         .stats("s3", "input", 1.0)
         .stats("s3", "hidden", rms)
         .stats("s3", "hidden", rms * 3.0)
@@ -138,11 +166,21 @@ pub(crate) fn simple(step: u64, measured_ns: u64, rms: f64) -> String {
 
 /// A trace of so many short spans.
 pub(crate) fn large(folder: &Path, name: &str, spans: u64) {
-    let mut lines = Lines::new(2, spans * 10 + 20, json!({}), STAMP)
-        .measured("train_step", (5, spans * 10 + 15), json!({}));
+    let mut lines = Lines::new(2, spans * 10 + 20, json!({}), STAMP).measured(
+        "train_step",
+        (5, spans * 10 + 15),
+        json!({}),
+    );
     for at in 0..spans {
         let times = (10 + at * 10, 17 + at * 10);
-        lines = lines.span(&format!("s{}", at + 3), Some("s2"), "layer", times, json!({}), json!({}));
+        lines = lines.span(
+            &format!("s{}", at + 3),
+            Some("s2"),
+            "layer",
+            times,
+            json!({}),
+            json!({}),
+        );
     }
     super::put(folder, name, &lines.end());
 }

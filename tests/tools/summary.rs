@@ -7,13 +7,22 @@ use super::{json, put, well};
 
 /// A run that is built without optimisation says so; its trace cannot know.
 fn without_warning(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.starts_with("built without optimisation"));
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with("built without optimisation"));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
 #[test]
 fn the_tool_says_of_a_trace_what_the_capture_said_at_its_end() {
-    for mode in ["plain 3", "threads 3", "burst 3", "accumulate 4", "infer 3", "awaited 3"] {
+    for mode in [
+        "plain 3",
+        "threads 3",
+        "burst 3",
+        "accumulate 4",
+        "infer 3",
+        "awaited 3",
+    ] {
         let folder = tests::folder();
         let said = captured(folder.path(), mode, "2");
         let traces = tests::program::files(&folder.path().join("traces"));
@@ -75,18 +84,18 @@ fn a_step_is_told_from_what_matters_most() {
 train_step: train step 7 on cpu, rank 1, 1.00 ms
 
 problems
-  first value that is not finite: logits (f32 [2, 3] in forward): 2 of 6 values
-    (2 NaN), first at [1, 2]
+  first value that is not finite: logits (f32 [2, 3] in forward): 2 of 6
+    values (2 NaN), first at [1, 2]
   graph cut in layer at probabilities; candle_nn::ops::softmax keeps it
 
-scalars                                       value
-  loss                                         0.25
-  gradient norm                  3 (1 of 2 missing)
+scalars                                    value
+  loss                                      0.25
+  gradient norm               3 (1 of 2 missing)
 
-time by part                    total  share
-  between steps                250 µs
-  forward                      500 µs  50.0%
-  rest                         500 µs  50.0%
+time by part                   total  share
+  between steps               250 µs
+  forward                     500 µs  50.0%
+  rest                        500 µs  50.0%
 
 64 items, 64,000 a second (51,200 with the time between)
 500 µs of the profiler's own work is taken off
@@ -100,9 +109,9 @@ time by call site      calls    total    self   share     mean      p50      p95
   forward                  1   500 µs  200 µs   50.0%   500 µs   500 µs   500 µs
   layer                    2   300 µs  300 µs   30.0%   150 µs   100 µs   200 µs
 
-tensors in order                  type  not finite  rms  mean  abs max
-  hidden                    f32 [2, 3]           0  0.5  0.05        1
-  logits                    f32 [2, 3]           2    1   0.5        2
+tensors in order                    type  not finite  rms  mean  abs max
+  hidden                      f32 [2, 3]           0  0.5  0.05        1
+  logits                      f32 [2, 3]           2    1   0.5        2
 
 gradients
   loss: 2 variables, 1 present, 1 missing, global norm 3
@@ -119,7 +128,10 @@ tree of calls                 calls    total    self   share
 "
     );
     let narrow = well(folder.path(), &["summary", "step.jsonl", "--width", "40"]);
-    assert!(narrow.lines().all(|line| line.chars().count() <= 62), "{narrow}");
+    assert!(
+        narrow.lines().all(|line| line.chars().count() <= 62),
+        "{narrow}"
+    );
     let library = candle_profiler::view::summary_text(step().as_bytes(), 80).expect("a summary");
     assert!(well(folder.path(), &["summary", "step.jsonl"]).starts_with(&library));
 }
@@ -128,18 +140,34 @@ tree of calls                 calls    total    self   share
 fn programs_get_the_same_in_nanoseconds() {
     let folder = tests::folder();
     put(folder.path(), "step.jsonl", &step());
-    let value = json(folder.path(), &["summary", "--json", "--tree", "step.jsonl"]);
+    let value = json(
+        folder.path(),
+        &["summary", "--json", "--tree", "step.jsonl"],
+    );
     assert_eq!(value["schema"], "candle-profiler/summary/1");
     assert_eq!(value["measured_ns"], 1_000_000);
     assert_eq!(value["since_previous_ns"], 250_000);
     assert_eq!(value["items_per_second"], 64_000.0);
     assert_eq!(value["rank"], 1);
     assert_eq!(value["memory"]["step_peak_bytes"], 1_048_576);
-    let layer = value["sites"].as_array().expect("sites").iter().find(|site| site["name"] == "layer");
+    let layer = value["sites"]
+        .as_array()
+        .expect("sites")
+        .iter()
+        .find(|site| site["name"] == "layer");
     let layer = layer.expect("the layer");
-    assert_eq!((&layer["calls"], &layer["total_ns"]), (&2.into(), &300_000.into()));
-    assert_eq!((&layer["p50_ns"], &layer["p95_ns"]), (&100_000.into(), &200_000.into()));
-    assert_eq!(value["tree"][0]["children"][1]["children"][0]["name"], "layer");
+    assert_eq!(
+        (&layer["calls"], &layer["total_ns"]),
+        (&2.into(), &300_000.into())
+    );
+    assert_eq!(
+        (&layer["p50_ns"], &layer["p95_ns"]),
+        (&100_000.into(), &200_000.into())
+    );
+    assert_eq!(
+        value["tree"][0]["children"][1]["children"][0]["name"],
+        "layer"
+    );
     assert_eq!(value["gradients"][0]["missing"]["count"], 1);
     assert_eq!(value["problems"].as_array().map(Vec::len), Some(2));
 }
@@ -148,27 +176,51 @@ fn programs_get_the_same_in_nanoseconds() {
 fn several_steps_show_how_their_numbers_went() {
     let folder = tests::folder();
     for (number, loss) in [(2, 4.0), (10, 2.0), (100, 1.0)] {
-        sample::step(&folder.path().join(format!("traces/train_step-step{number}.jsonl")), number, loss);
+        sample::step(
+            &folder
+                .path()
+                .join(format!("traces/train_step-step{number}.jsonl")),
+            number,
+            loss,
+        );
     }
     for arguments in [&["summary", "traces"][..], &["summary", "traces/*.jsonl"]] {
         let text = well(folder.path(), arguments);
-        assert!(text.starts_with("train_step: 3 train steps (2 … 100) on cpu, median "), "{text}");
+        assert!(
+            text.starts_with("train_step: 3 train steps (2 … 100) on cpu, median "),
+            "{text}"
+        );
         let line = |start: &str| {
-            let line = text.lines().find(|line| line.trim_start().starts_with(start)).unwrap_or_default();
+            let line = text
+                .lines()
+                .find(|line| line.trim_start().starts_with(start))
+                .unwrap_or_default();
             line.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         assert_eq!(line("loss"), "loss █▃▁ 4 1 1 4");
         assert_eq!(line("gradient norm"), "gradient norm █▃▁ 2 0.5 0.5 2");
         assert_eq!(line("activation"), "activation ▁▁▁ 2 2 2 2");
         assert!(text.contains("time by call site"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
     }
     let value = json(folder.path(), &["summary", "--json", "traces"]);
     assert_eq!(value["schema"], "candle-profiler/trends/1");
     let group = &value["groups"][0];
-    let steps: Vec<_> = group["steps"].as_array().expect("steps").iter().map(|step| &step["capture_step"]).collect();
+    let steps: Vec<_> = group["steps"]
+        .as_array()
+        .expect("steps")
+        .iter()
+        .map(|step| &step["capture_step"])
+        .collect();
     assert_eq!(steps, [&json!(2), &json!(10), &json!(100)]);
-    let loss = group["rows"].as_array().expect("rows").iter().find(|row| row["label"] == "loss");
+    let loss = group["rows"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .find(|row| row["label"] == "loss");
     assert_eq!(loss.expect("the loss")["values"], json!([4.0, 2.0, 1.0]));
 }
 
@@ -182,8 +234,14 @@ fn a_failed_step_and_one_that_is_not_finite_are_told_by_their_numbers() {
     put(folder.path(), "a.jsonl", &sample::simple(2, 1_000, 1.0));
     put(folder.path(), "b.jsonl", &failed);
     let text = well(folder.path(), &["summary", "a.jsonl", "b.jsonl"]);
-    assert!(text.contains("\nproblems\n  step 3: failed: the loss \\u{1b}[31mexploded\n"), "{text}");
+    assert!(
+        text.contains("\nproblems\n  step 3: failed: the loss \\u{1b}[31mexploded\n"),
+        "{text}"
+    );
     assert!(text.contains(", 1 failed\n"), "{text}");
     let each = well(folder.path(), &["summary", "--each", "a.jsonl", "b.jsonl"]);
-    assert!(each.contains("train_step: train step 3 on cpu, failed after 50 ns"), "{each}");
+    assert!(
+        each.contains("train_step: train step 3 on cpu, failed after 50 ns"),
+        "{each}"
+    );
 }

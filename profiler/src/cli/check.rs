@@ -82,11 +82,22 @@ fn tell(out: &mut dyn Write, name: &str, found: &Found, warnings: bool) -> Resul
             writeln!(out, "{name}: {}", printable_line(&text))?;
         }
     }
-    let verdict = if health.structurally_valid { "valid" } else { "invalid" };
-    let outcome = if health.capture_complete { "complete" } else { "failed" };
+    let verdict = if health.structurally_valid {
+        "valid"
+    } else {
+        "invalid"
+    };
+    let outcome = if health.capture_complete {
+        "complete"
+    } else {
+        "failed"
+    };
     let errors = health.of(HealthSeverity::Error).count();
     let gaps = health.gaps().count();
-    let mut line = format!("{name}: {verdict}, {outcome}, {} spans", count(spans as u64));
+    let mut line = format!(
+        "{name}: {verdict}, {outcome}, {} spans",
+        count(spans as u64)
+    );
     for (number, noun) in [(errors, "error"), (gaps, "warning")] {
         let ending = if number == 1 { "" } else { "s" };
         line += &match number {

@@ -54,8 +54,15 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         let inputs = input::all(paths)?;
         inputs.iter().map(input::Input::facts).collect()
     };
-    let stdin = [before, after].concat().iter().filter(|path| path.as_os_str() == "-").count();
-    ensure!(stdin <= 1, "`-` is named {stdin} times, standard input can be read once");
+    let stdin = [before, after]
+        .concat()
+        .iter()
+        .filter(|path| path.as_os_str() == "-")
+        .count();
+    ensure!(
+        stdin <= 1,
+        "`-` is named {stdin} times, standard input can be read once"
+    );
     let limits = Limits {
         slowdown: arguments.max_slowdown,
         tolerance: arguments.tolerance.unwrap_or(USUAL_TOLERANCE),
@@ -80,7 +87,10 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
 fn factor(text: &str) -> Result<f64, String> {
     let allowed = "allowed is a percentage such as `10%`, or a factor from 1 on such as `1.1`";
     let factor = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|percent| 1.0 + percent / 100.0),
+        Some(percent) => percent
+            .trim()
+            .parse::<f64>()
+            .map(|percent| 1.0 + percent / 100.0),
         None => text.parse(),
     };
     match factor {

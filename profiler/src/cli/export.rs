@@ -43,7 +43,10 @@ enum Format {
 
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
     let inputs = input::all(&arguments.traces)?;
-    let traces: Vec<TraceDocument> = inputs.iter().map(input::Input::document).collect::<Result<_>>()?;
+    let traces: Vec<TraceDocument> = inputs
+        .iter()
+        .map(input::Input::document)
+        .collect::<Result<_>>()?;
     if arguments.to == Format::Tensorboard {
         let Some(folder) = &arguments.output else {
             bail!("--to tensorboard writes a folder: name it with -o");
@@ -58,7 +61,8 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
     match &arguments.output {
         None => write(out)?,
         Some(path) => {
-            let mut file = BufWriter::with_capacity(1 << 18, output::create(path, arguments.force)?);
+            let mut file =
+                BufWriter::with_capacity(1 << 18, output::create(path, arguments.force)?);
             let written = write(&mut file).and_then(|()| file.flush());
             written.with_context(|| format!("write {}", path.display()))?;
         }
@@ -74,7 +78,8 @@ fn tensorboard(traces: Vec<TraceDocument>, folder: &Path, out: &mut dyn Write) -
     }
     for (name, traces) in runs {
         let folder = folder.join(name);
-        fs::create_dir_all(&folder).with_context(|| format!("create folder {}", folder.display()))?;
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("create folder {}", folder.display()))?;
         let id = traces.first().map_or("", |trace| &trace.run.run_id);
         // TensorBoard knows its files by this word, and reads them in the order of their names.
         let path = folder.join(format!("events.out.tfevents.{}", safe(id)));
@@ -98,7 +103,12 @@ fn safe(text: &str) -> String {
         letter if letter.is_alphanumeric() || "-_.".contains(letter) => letter,
         _ => '-',
     };
-    let name: String = text.replace("::", "-").chars().map(letter).take(100).collect();
+    let name: String = text
+        .replace("::", "-")
+        .chars()
+        .map(letter)
+        .take(100)
+        .collect();
     match name.trim_matches('.') {
         "" => "trace".to_owned(),
         name => name.to_owned(),

@@ -30,7 +30,10 @@ pub(super) fn all(arguments: &[PathBuf]) -> Result<Vec<Input>> {
         inputs.extend(expand(argument)?);
     }
     let stdin = inputs.iter().filter(|input| input.is_stdin()).count();
-    ensure!(stdin <= 1, "`-` is named {stdin} times, standard input can be read once");
+    ensure!(
+        stdin <= 1,
+        "`-` is named {stdin} times, standard input can be read once"
+    );
     Ok(inputs)
 }
 
@@ -135,7 +138,11 @@ impl Input {
         let text = format!("{error:#}");
         let text = text.strip_prefix("trace, ").unwrap_or(&text);
         let text = text.strip_prefix("trace: ").unwrap_or(text);
-        let separator = if text.starts_with("line ") { ", " } else { ": " };
+        let separator = if text.starts_with("line ") {
+            ", "
+        } else {
+            ": "
+        };
         let mut text = format!("{}{separator}{text}", self.name());
         if text.ends_with("the trace was cut off")
             && let Some(path) = self.file()

@@ -57,7 +57,8 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
     match &arguments.output {
         None => lines(out, &events)?,
         Some(path) => {
-            let mut file = BufWriter::with_capacity(1 << 18, output::create(path, arguments.force)?);
+            let mut file =
+                BufWriter::with_capacity(1 << 18, output::create(path, arguments.force)?);
             let written = lines(&mut file, &events).and_then(|()| Ok(file.flush()?));
             written.with_context(|| format!("write {}", path.display()))?;
         }

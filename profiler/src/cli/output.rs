@@ -73,7 +73,10 @@ pub(super) fn create(path: &Path, force: bool) -> Result<std::fs::File> {
     options
         .open(path)
         .with_context(|| match path.exists() && !force {
-            true => format!("write {}: it is there already; --force replaces it", path.display()),
+            true => format!(
+                "write {}: it is there already; --force replaces it",
+                path.display()
+            ),
             false => format!("write {}", path.display()),
         })
 }

@@ -33,7 +33,10 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
     if arguments.output.is_some() && arguments.traces.len() > 1 {
-        bail!("-o names one file, {} traces are to be repaired", arguments.traces.len());
+        bail!(
+            "-o names one file, {} traces are to be repaired",
+            arguments.traces.len()
+        );
     }
     let mut options = RepairOptions::default();
     options.output.clone_from(&arguments.output);
@@ -70,7 +73,12 @@ fn tell(out: &mut dyn Write, repaired: &Repaired) -> Result<()> {
     }
     writeln!(out, "{line}")?;
     for left_out in &repaired.left_out_lines {
-        writeln!(out, "  line {}: {}", left_out.line, printable_line(&left_out.reason))?;
+        writeln!(
+            out,
+            "  line {}: {}",
+            left_out.line,
+            printable_line(&left_out.reason)
+        )?;
     }
     Ok(())
 }

@@ -39,7 +39,8 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
     match &arguments.output {
         None => page::write(&traces, out)?,
         Some(path) => {
-            let mut file = BufWriter::with_capacity(1 << 18, output::create(path, arguments.force)?);
+            let mut file =
+                BufWriter::with_capacity(1 << 18, output::create(path, arguments.force)?);
             let written = page::write(&traces, &mut file).and_then(|()| file.flush());
             written.with_context(|| format!("write {}", path.display()))?;
         }

@@ -100,7 +100,11 @@ impl<R: BufRead> Iterator for TraceEvents<R> {
             }
             let event = parse_line(text).or_else(|error| {
                 self.legacy = self.first && legacy::is_meta(text);
-                if self.legacy { legacy::parse_line(text) } else { Err(error) }
+                if self.legacy {
+                    legacy::parse_line(text)
+                } else {
+                    Err(error)
+                }
             });
             self.first = false;
             return Some(event.map_err(Error::new));

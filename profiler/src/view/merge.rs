@@ -10,9 +10,9 @@ use anyhow::{Result, bail, ensure};
 
 use crate::capability::{CaptureContract, CoverageLevel, MeasurementScope};
 use crate::trace::{
-    EdgeEvent, HealthSeverity, RunOutcome, SpanEndEvent, SpanKind, SpanRecord,
-    SpanStartEvent, SpanStartExtra, TerminalEvent, TimingMode, TraceDocument, TraceEvent,
-    TraceRunMeta, analyze_health, stamp,
+    EdgeEvent, HealthSeverity, RunOutcome, SpanEndEvent, SpanKind, SpanRecord, SpanStartEvent,
+    SpanStartExtra, TerminalEvent, TimingMode, TraceDocument, TraceEvent, TraceRunMeta,
+    analyze_health, stamp,
 };
 use crate::view::export::offsets;
 
@@ -42,7 +42,10 @@ struct Rank<'a> {
 /// # Errors
 /// Fewer than two traces, an invalid one, two of the same rank, or traces of different phases.
 pub(crate) fn merge(traces: &[(String, TraceDocument)], align: Align) -> Result<Vec<TraceEvent>> {
-    ensure!(traces.len() > 1, "merge takes the traces of two ranks or more");
+    ensure!(
+        traces.len() > 1,
+        "merge takes the traces of two ranks or more"
+    );
     for (name, trace) in traces {
         let health = analyze_health(trace);
         if let Some(issue) = health.of(HealthSeverity::Error).next() {
@@ -56,7 +59,13 @@ pub(crate) fn merge(traces: &[(String, TraceDocument)], align: Align) -> Result<
     let mut next_thread = 1;
     for rank in &mut ranks {
         rank.first_thread = next_thread;
-        let threads = rank.trace.spans.iter().filter_map(thread_of).max().unwrap_or(0);
+        let threads = rank
+            .trace
+            .spans
+            .iter()
+            .filter_map(thread_of)
+            .max()
+            .unwrap_or(0);
         next_thread += threads + 1;
         let mut spans: Vec<&SpanRecord> = rank.trace.spans.iter().collect();
         spans.sort_by_key(|span| span.start_ns);
@@ -65,7 +74,9 @@ pub(crate) fn merge(traces: &[(String, TraceDocument)], align: Align) -> Result<
             next_id += 1;
         }
     }
-    let end = ranks.iter().map(|rank| rank.at(rank.trace.terminal.timestamp_ns));
+    let end = ranks
+        .iter()
+        .map(|rank| rank.at(rank.trace.terminal.timestamp_ns));
     let end = end.max().unwrap_or(0);
     let mut events = vec![TraceEvent::meta(meta(&ranks)?)];
     events.push(start(1, None, &entrypoint(&ranks), 0, false));
@@ -91,7 +102,12 @@ fn thread_of(span: &SpanRecord) -> Option<u64> {
 fn ranks<'a>(traces: &[&'a TraceDocument]) -> Result<Vec<Rank<'a>>> {
     let mut ranks: Vec<Rank<'a>> = Vec::new();
     for (at, trace) in traces.iter().enumerate() {
-        let rank = trace.run.tags.get("rank").cloned().unwrap_or_else(|| at.to_string());
+        let rank = trace
+            .run
+            .tags
+            .get("rank")
+            .cloned()
+            .unwrap_or_else(|| at.to_string());
         let name = format!("rank {rank}");
         ensure!(
             ranks.iter().all(|other| other.name != name),
@@ -112,7 +128,10 @@ fn place(ranks: &mut [Rank<'_>], traces: &[&TraceDocument], align: Align) {
     let offsets = match align {
         Align::Clock => offsets(traces.iter().copied()),
         Align::Measured => {
-            let starts: Vec<u64> = traces.iter().map(|trace| measured_of(trace).map_or(0, |span| span.start_ns)).collect();
+            let starts: Vec<u64> = traces
+                .iter()
+                .map(|trace| measured_of(trace).map_or(0, |span| span.start_ns))
+                .collect();
             let last = starts.iter().max().copied().unwrap_or(0);
             starts.into_iter().map(|start| last - start).collect()
         }
@@ -174,13 +193,34 @@ fn meta(ranks: &[Rank<'_>]) -> Result<TraceRunMeta> {
     }
     let mut tags: BTreeMap<String, String> = run.tags.clone();
     tags.retain(|key, value| {
-        key != "rank" && ranks.iter().all(|rank| rank.trace.run.tags.get(key) == Some(value))
+        key != "rank"
+            && ranks
+                .iter()
+                .all(|rank| rank.trace.run.tags.get(key) == Some(value))
     });
-    let names: Vec<&str> = ranks.iter().filter_map(|rank| rank.name.strip_prefix("rank ")).collect();
+    let names: Vec<&str> = ranks
+        .iter()
+        .filter_map(|rank| rank.name.strip_prefix("rank "))
+        .collect();
     tags.insert("ranks".to_owned(), names.join(","));
+    // Each rank goes through its own items; the rate of all is that of their sum.
+    let items = ranks
+        .iter()
+        .map(|rank| rank.trace.run.tags.get("items")?.parse::<u64>().ok());
+    if let Some(items) = items.sum::<Option<u64>>() {
+        tags.insert("items".to_owned(), items.to_string());
+    }
     let earliest = ranks.iter().min_by_key(|rank| rank.offset).unwrap_or(first);
-    let step = ranks.iter().map(|rank| rank.trace.run.capture_step).max().unwrap_or(1);
-    let warmup = ranks.iter().map(|rank| rank.trace.run.warmup_steps).min().unwrap_or(0);
+    let step = ranks
+        .iter()
+        .map(|rank| rank.trace.run.capture_step)
+        .max()
+        .unwrap_or(1);
+    let warmup = ranks
+        .iter()
+        .map(|rank| rank.trace.run.warmup_steps)
+        .min()
+        .unwrap_or(0);
     let synchronized = all(|run| run.timing_mode == TimingMode::DeviceSynchronized);
     Ok(TraceRunMeta {
         run_id: stamp::run_id(),
@@ -192,7 +232,11 @@ fn meta(ranks: &[Rank<'_>]) -> Result<TraceRunMeta> {
         warmup_steps: warmup.min(step - 1),
         device: joined(ranks, |run| &run.device),
         measured_region_device_synchronized: all(|run| run.measured_region_device_synchronized),
-        timing_mode: if synchronized { TimingMode::DeviceSynchronized } else { TimingMode::Host },
+        timing_mode: if synchronized {
+            TimingMode::DeviceSynchronized
+        } else {
+            TimingMode::Host
+        },
         capture_contract: contract(ranks),
         comparison_identity: None,
         tags,
@@ -203,7 +247,9 @@ fn meta(ranks: &[Rank<'_>]) -> Result<TraceRunMeta> {
 /// Labels and manifests are of single ranks, and not promised of all together.
 fn contract(ranks: &[Rank<'_>]) -> CaptureContract {
     let level = |of: fn(&CaptureContract) -> CoverageLevel| {
-        let levels = ranks.iter().map(|rank| of(&rank.trace.run.capture_contract));
+        let levels = ranks
+            .iter()
+            .map(|rank| of(&rank.trace.run.capture_contract));
         // None of all is none, all of all is all; in between is a part.
         let levels: Vec<CoverageLevel> = levels.collect();
         match levels.first() {
@@ -211,9 +257,14 @@ fn contract(ranks: &[Rank<'_>]) -> CaptureContract {
             _ => CoverageLevel::Partial,
         }
     };
-    let scopes: Vec<MeasurementScope> =
-        ranks.iter().map(|rank| rank.trace.run.capture_contract.measurement_scope).collect();
-    let scope = scopes.first().copied().filter(|first| scopes.iter().all(|scope| scope == first));
+    let scopes: Vec<MeasurementScope> = ranks
+        .iter()
+        .map(|rank| rank.trace.run.capture_contract.measurement_scope)
+        .collect();
+    let scope = scopes
+        .first()
+        .copied()
+        .filter(|first| scopes.iter().all(|scope| scope == first));
     let gradients = match level(|contract| contract.gradients) {
         CoverageLevel::Complete => CoverageLevel::Partial,
         level => level,
@@ -241,7 +292,11 @@ fn terminal(ranks: &[Rank<'_>], end: u64) -> TerminalEvent {
         })
         .collect();
     TerminalEvent {
-        outcome: if reasons.is_empty() { RunOutcome::Complete } else { RunOutcome::Failed },
+        outcome: if reasons.is_empty() {
+            RunOutcome::Complete
+        } else {
+            RunOutcome::Failed
+        },
         timestamp_ns: end,
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
         extra: None,
@@ -252,7 +307,13 @@ fn id(number: u64) -> String {
     format!("s{number}")
 }
 
-fn start(number: u64, parent: Option<u64>, name: &str, start_ns: u64, measured: bool) -> TraceEvent {
+fn start(
+    number: u64,
+    parent: Option<u64>,
+    name: &str,
+    start_ns: u64,
+    measured: bool,
+) -> TraceEvent {
     TraceEvent::SpanStart(SpanStartEvent {
         id: id(number),
         parent_id: parent.map(id),
@@ -280,7 +341,9 @@ impl Rank<'_> {
 
     /// A span's new id; one that is not there keeps naming none.
     fn id(&self, old: &str) -> String {
-        self.ids.get(old).map_or_else(|| self.named(old), |number| id(*number))
+        self.ids
+            .get(old)
+            .map_or_else(|| self.named(old), |number| id(*number))
     }
 
     fn named(&self, name: &str) -> String {
@@ -295,8 +358,16 @@ impl Rank<'_> {
             self.thread(&mut extra, &mut named);
             events.push(TraceEvent::SpanStart(SpanStartEvent {
                 id: self.id(&span.id),
-                parent_id: Some(span.parent_id.as_deref().map_or(id(1), |parent| self.id(parent))),
-                name: if is_root { self.name.clone() } else { span.name.clone() },
+                parent_id: Some(
+                    span.parent_id
+                        .as_deref()
+                        .map_or(id(1), |parent| self.id(parent)),
+                ),
+                name: if is_root {
+                    self.name.clone()
+                } else {
+                    span.name.clone()
+                },
                 start_ns: self.at(span.start_ns),
                 kind: span.kind,
                 measured: false,
@@ -320,7 +391,8 @@ impl Rank<'_> {
         extra.thread = Some(number);
         if extra.thread_name.is_some() || !named.contains(&number) {
             let name = extra.thread_name.take();
-            extra.thread_name = Some(name.map_or_else(|| self.name.clone(), |name| self.named(&name)));
+            extra.thread_name =
+                Some(name.map_or_else(|| self.name.clone(), |name| self.named(&name)));
             named.push(number);
         }
     }
@@ -397,4 +469,3 @@ impl Rank<'_> {
         }
     }
 }
-

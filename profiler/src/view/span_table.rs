@@ -108,7 +108,10 @@ impl SpanTable {
     }
 
     /// The spans of a document. `name` gives whatever the caller wants to find again.
-    pub(crate) fn of<'t>(trace: &'t TraceDocument, mut name: impl FnMut(&'t SpanRecord) -> u32) -> SpanTable {
+    pub(crate) fn of<'t>(
+        trace: &'t TraceDocument,
+        mut name: impl FnMut(&'t SpanRecord) -> u32,
+    ) -> SpanTable {
         let mut table = SpanTable::default();
         for span in &trace.spans {
             let parent = span.parent_id.as_deref().map_or(NONE, |id| table.place(id));
@@ -202,7 +205,9 @@ impl SpanTable {
             if !row.flags.has(Flags::STARTED) {
                 continue;
             }
-            let parent = self.row(row.parent).filter(|row| row.flags.has(Flags::STARTED));
+            let parent = self
+                .row(row.parent)
+                .filter(|row| row.flags.has(Flags::STARTED));
             match (parent, first_child.get_mut(row.parent as usize)) {
                 (Some(_), Some(first)) => {
                     if let Some(slot) = next.get_mut(place) {

@@ -31,7 +31,9 @@ pub(super) fn judge(
         }
     }
     for edge in &doc.edges {
-        if let EdgeEvent::Call { from_span, to_span, .. } = edge
+        if let EdgeEvent::Call {
+            from_span, to_span, ..
+        } = edge
             && (spans.place(from_span).is_none() || spans.place(to_span).is_none())
         {
             issues.error(
@@ -58,7 +60,10 @@ fn children(doc: &TraceDocument, spans: &Spans<'_>, issues: &mut Issues) {
         if total > span.duration_ns {
             issues.error(
                 "children_exceed_parent",
-                format!("the children of span {} take {total} ns, itself {} ns", span.id, span.duration_ns),
+                format!(
+                    "the children of span {} take {total} ns, itself {} ns",
+                    span.id, span.duration_ns
+                ),
             );
         }
         // What ends is compared with an open parent too, which seems to have taken no time.
@@ -106,12 +111,42 @@ fn absent(doc: &TraceDocument, coverage: &EvidenceCoverage, issues: &mut Issues)
     let expected = [
         (coverage.operations, "operations_absent", "operations", true),
         (coverage.tensors, "tensors_absent", "tensors", true),
-        (coverage.memory_events, "memory_absent", "lives of tensors", true),
-        (coverage.device_memory_samples, "device_memory_absent", "samples of device memory", true),
-        (coverage.gradients, "gradients_absent", "gradients", training),
-        (coverage.forward_spans, "forward_absent", "forward spans", training),
-        (coverage.backward_spans, "backward_absent", "backward spans", training),
-        (coverage.optimizer_spans, "optimizer_absent", "optimizer spans", training),
+        (
+            coverage.memory_events,
+            "memory_absent",
+            "lives of tensors",
+            true,
+        ),
+        (
+            coverage.device_memory_samples,
+            "device_memory_absent",
+            "samples of device memory",
+            true,
+        ),
+        (
+            coverage.gradients,
+            "gradients_absent",
+            "gradients",
+            training,
+        ),
+        (
+            coverage.forward_spans,
+            "forward_absent",
+            "forward spans",
+            training,
+        ),
+        (
+            coverage.backward_spans,
+            "backward_absent",
+            "backward spans",
+            training,
+        ),
+        (
+            coverage.optimizer_spans,
+            "optimizer_absent",
+            "optimizer spans",
+            training,
+        ),
     ];
     for (count, code, what, wanted) in expected {
         if wanted && count == 0 {

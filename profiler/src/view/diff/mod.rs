@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use crate::trace::TraceEvent;
 use crate::view::summary::{Digest, read_with};
+use crate::view::text::number;
 
 mod json;
 mod median;
@@ -127,7 +128,9 @@ impl Diff {
         let names = |side: &[Facts]| side.iter().map(|facts| facts.name.clone()).collect();
         Diff {
             names: [names(before), names(after)],
-            entrypoint: before.first().map_or(String::new(), |facts| facts.digest.run().entrypoint.clone()),
+            entrypoint: before
+                .first()
+                .map_or(String::new(), |facts| facts.digest.run().entrypoint.clone()),
             cautions: cautions(before, after),
             times,
             memory: memory([before, after]),
@@ -138,8 +141,11 @@ impl Diff {
 }
 
 fn slowdown(times: &[Change], limit: f64) -> Option<String> {
-    let percent = |ratio: f64| format!("{:+.1}%", (ratio - 1.0) * 100.0);
-    let Some((change, ratio)) = times.iter().find(|change| change.measured).and_then(|c| Some((c, c.ratio()?)))
+    let percent = |ratio: f64| format!("{}%", number((ratio - 1.0) * 100.0, 3));
+    let Some((change, ratio)) = times
+        .iter()
+        .find(|change| change.measured)
+        .and_then(|c| Some((c, c.ratio()?)))
     else {
         return Some("the measured times cannot be compared: a side has none".to_owned());
     };
@@ -147,7 +153,11 @@ fn slowdown(times: &[Change], limit: f64) -> Option<String> {
     let sure = change.interval.is_none_or(|interval| interval.low > 1.0);
     let name = &change.name;
     (ratio > limit && sure).then(|| {
-        format!("{name} takes {} of its time, allowed is {}", percent(ratio), percent(limit))
+        format!(
+            "{name} is {} slower, allowed is {}",
+            percent(ratio),
+            percent(limit)
+        )
     })
 }
 
@@ -165,7 +175,10 @@ fn cautions(before: &[Facts], after: &[Facts]) -> Vec<String> {
         values.sort();
         values.dedup();
         if values.len() > 1 {
-            cautions.push(format!("the {what} are not the same: {}", values.join(", ")));
+            cautions.push(format!(
+                "the {what} are not the same: {}",
+                values.join(", ")
+            ));
         }
     }
     for facts in before.iter().chain(after) {
@@ -197,12 +210,17 @@ fn times(sides: [&[Facts]; 2]) -> Vec<Change> {
                     Times::default()
                 });
                 times.measured |= row.measured;
-                if at == 0 && let Some(calls) = times.calls.get_mut(side) {
+                if at == 0
+                    && let Some(calls) = times.calls.get_mut(side)
+                {
                     *calls += row.calls;
                 }
             }
             for (name, total) in of_trace {
-                if let Some(of_side) = all.get_mut(name).and_then(|times| times.sides.get_mut(side)) {
+                if let Some(of_side) = all
+                    .get_mut(name)
+                    .and_then(|times| times.sides.get_mut(side))
+                {
                     of_side.push(total);
                 }
             }
@@ -220,7 +238,9 @@ fn times(sides: [&[Facts]; 2]) -> Vec<Change> {
         .collect();
     changes.sort_by(|a, b| {
         let key = |change: &Change| (change.measured, change.difference());
-        key(b).partial_cmp(&key(a)).unwrap_or(std::cmp::Ordering::Equal)
+        key(b)
+            .partial_cmp(&key(a))
+            .unwrap_or(std::cmp::Ordering::Equal)
     });
     changes
 }

@@ -46,7 +46,10 @@ impl Recorded {
             return (f64::INFINITY, Some(words));
         }
         if self.non_finite != other.non_finite {
-            let words = format!("values that are not finite {} → {}", self.non_finite, other.non_finite);
+            let words = format!(
+                "values that are not finite {} → {}",
+                self.non_finite, other.non_finite
+            );
             return (f64::INFINITY, Some(words));
         }
         // A mean near zero is compared with the size of the values that it is a mean of.
@@ -54,7 +57,12 @@ impl Recorded {
         let figures = [
             ("rms", self.rms, other.rms, size),
             ("mean", self.mean, other.mean, size),
-            ("abs max", self.abs_max, other.abs_max, self.abs_max.max(other.abs_max)),
+            (
+                "abs max",
+                self.abs_max,
+                other.abs_max,
+                self.abs_max.max(other.abs_max),
+            ),
         ];
         let mut most = 0.0;
         let mut words = None;
@@ -64,7 +72,12 @@ impl Recorded {
                 false => 0.0,
             };
             if apart > limits.tolerance && words.is_none() {
-                words = Some(format!("{name} {} → {}, {} apart", number(before, 7), number(after, 7), share(apart)));
+                words = Some(format!(
+                    "{name} {} → {}, {} apart",
+                    number(before, 7),
+                    number(after, 7),
+                    share(apart)
+                ));
             }
             most = f64::max(most, apart);
         }
@@ -122,7 +135,9 @@ impl Numerics {
         let mut seen: HashMap<&str, usize> = HashMap::new();
         for (at, recorded) in before.recorded.iter().enumerate() {
             let occurrence = seen.entry(&recorded.label).or_default();
-            let other = others.get(recorded.label.as_str()).and_then(|others| others.get(*occurrence));
+            let other = others
+                .get(recorded.label.as_str())
+                .and_then(|others| others.get(*occurrence));
             *occurrence += 1;
             let Some(other) = other else {
                 self.only[0].push(recorded.label.clone());
@@ -155,7 +170,12 @@ impl Numerics {
     /// What a limit on the numbers says of them.
     pub(super) fn fault(&self, tolerance: f64) -> Option<String> {
         if let Some(first) = &self.first {
-            return Some(format!("the numbers part at {}: {} (allowed is {})", first.label, first.how, share(tolerance)));
+            return Some(format!(
+                "the numbers part at {}: {} (allowed is {})",
+                first.label,
+                first.how,
+                share(tolerance)
+            ));
         }
         if self.compared == 0 {
             return Some("the numbers cannot be compared: no label is on both sides".to_owned());
@@ -167,7 +187,12 @@ impl Numerics {
 
 /// `a, b and 3 more`
 pub(super) fn named(names: &[&str]) -> String {
-    let first = names.iter().take(MOST_NAMED).copied().collect::<Vec<_>>().join(", ");
+    let first = names
+        .iter()
+        .take(MOST_NAMED)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
     match names.len().saturating_sub(MOST_NAMED) {
         0 => first,
         more => format!("{first} and {more} more"),

@@ -27,8 +27,12 @@ pub(crate) fn render(diff: &Diff, width: usize, colour: bool) -> String {
         page.sentence(Tone::Warning, 2, caution);
     }
     numerics(&mut page, diff);
-    table(&mut page, "time by call site", &diff.times, |value| duration(value as u64));
-    table(&mut page, "memory", &diff.memory, |value| bytes(value as u64));
+    table(&mut page, "time by call site", &diff.times, |value| {
+        duration(value as u64)
+    });
+    table(&mut page, "memory", &diff.memory, |value| {
+        bytes(value as u64)
+    });
     page.finish()
 }
 
@@ -50,10 +54,16 @@ fn numerics(page: &mut Page, diff: &Diff) {
                 first.label, first.place, first.step, first.how
             );
             page.sentence(Tone::Problem, 2, &text);
-            let text = format!("{} of {} part", count(numerics.parted as u64), labels(numerics.compared));
+            let text = format!(
+                "{} of {} part",
+                count(numerics.parted as u64),
+                labels(numerics.compared)
+            );
             page.sentence(Tone::Plain, 2, &text);
         }
-        None if numerics.compared == 0 => page.sentence(Tone::Plain, 2, "nothing was recorded on both sides"),
+        None if numerics.compared == 0 => {
+            page.sentence(Tone::Plain, 2, "nothing was recorded on both sides")
+        }
         None => {
             let mut text = format!("{} agree", labels(numerics.compared));
             if let Some((most, label)) = numerics.most.as_ref().filter(|(most, _)| *most > 0.0) {
@@ -84,10 +94,20 @@ fn table(page: &mut Page, title: &str, changes: &[Change], show: fn(f64) -> Stri
             let [before, after] = change.calls;
             let name = match before == after || before * after == 0 {
                 true => change.name.clone(),
-                false => format!("{} ({} → {} calls)", change.name, count(before), count(after)),
+                false => format!(
+                    "{} ({} → {} calls)",
+                    change.name,
+                    count(before),
+                    count(after)
+                ),
             };
             let ratio = change.ratio().map_or("-".to_owned(), percent);
-            let mut cells = vec![printable(&name, 160), cell(change.before), cell(change.after), ratio];
+            let mut cells = vec![
+                printable(&name, 160),
+                cell(change.before),
+                cell(change.after),
+                ratio,
+            ];
             if intervals {
                 cells.push(change.interval.map_or(String::new(), |interval| {
                     format!("{} … {}", percent(interval.low), percent(interval.high))

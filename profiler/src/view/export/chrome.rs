@@ -64,7 +64,10 @@ impl Writer<'_> {
     fn start(&mut self, phase: char, pid: usize, tid: usize) -> io::Result<()> {
         let comma = if self.any { "," } else { "" };
         self.any = true;
-        write!(self.to, "{comma}\n{{\"ph\":\"{phase}\",\"pid\":{pid},\"tid\":{tid}")
+        write!(
+            self.to,
+            "{comma}\n{{\"ph\":\"{phase}\",\"pid\":{pid},\"tid\":{tid}"
+        )
     }
 
     fn at(&mut self, nanoseconds: u64) -> io::Result<()> {
@@ -118,7 +121,12 @@ struct Process<'a> {
 
 impl Process<'_> {
     fn names(&self, writer: &mut Writer<'_>) -> io::Result<()> {
-        writer.name_of("process_name", self.pid, self.first_track, &title(self.trace))?;
+        writer.name_of(
+            "process_name",
+            self.pid,
+            self.first_track,
+            &title(self.trace),
+        )?;
         let names = thread_names(self.trace);
         for (place, track) in self.tracks.tracks.iter().enumerate() {
             let name = track_name(track, &names);
@@ -210,7 +218,9 @@ impl Process<'_> {
     fn arrows(&self, writer: &mut Writer<'_>) -> HashMap<usize, Vec<Arrow>> {
         let mut pairs: Vec<(usize, usize, &'static str)> = Vec::new();
         for (place, slice) in self.tracks.slices.iter().enumerate() {
-            let parent = slice.parent.and_then(|parent| Some((parent, self.tracks.slices.get(parent)?)));
+            let parent = slice
+                .parent
+                .and_then(|parent| Some((parent, self.tracks.slices.get(parent)?)));
             if let Some((parent, above)) = parent
                 && above.track != slice.track
             {
@@ -219,8 +229,14 @@ impl Process<'_> {
         }
         let producers = self.producers();
         for edge in &self.trace.edges {
-            if let EdgeEvent::Data { from_tensor, to_tensor } = edge
-                && let (Some(from), Some(to)) = (producers.get(from_tensor.as_str()), producers.get(to_tensor.as_str()))
+            if let EdgeEvent::Data {
+                from_tensor,
+                to_tensor,
+            } = edge
+                && let (Some(from), Some(to)) = (
+                    producers.get(from_tensor.as_str()),
+                    producers.get(to_tensor.as_str()),
+                )
             {
                 pairs.push((*from, *to, "data"));
             }
@@ -230,7 +246,10 @@ impl Process<'_> {
             let id = writer.next_flow;
             writer.next_flow += 1;
             for (place, ends) in [(from, false), (to, true)] {
-                arrows.entry(place).or_default().push(Arrow { id, name, ends });
+                arrows
+                    .entry(place)
+                    .or_default()
+                    .push(Arrow { id, name, ends });
             }
         }
         arrows
@@ -251,7 +270,8 @@ impl Process<'_> {
                     }
                 }
                 What::Op(op) => {
-                    if let Some(output) = self.trace.ops.get(op).and_then(|op| op.output.as_deref()) {
+                    if let Some(output) = self.trace.ops.get(op).and_then(|op| op.output.as_deref())
+                    {
                         producers.insert(output, place);
                     }
                 }
@@ -278,7 +298,12 @@ impl Process<'_> {
             }
             if !values.is_empty() {
                 let name = format!("memory of {}", sample.device);
-                writer.counter(pid, sample.timestamp_ns + offset, &name, &Value::Object(values))?;
+                writer.counter(
+                    pid,
+                    sample.timestamp_ns + offset,
+                    &name,
+                    &Value::Object(values),
+                )?;
             }
         }
         for (at, device, bytes) in storages(self.trace) {
@@ -337,7 +362,11 @@ impl Process<'_> {
                     tid
                 }
             };
-            let span = self.trace.spans.iter().find(|span| span.id == interval.span_id);
+            let span = self
+                .trace
+                .spans
+                .iter()
+                .find(|span| span.id == interval.span_id);
             writer.start('X', self.pid, tid)?;
             writer.at(interval.start_ns)?;
             writer.to.write_all(b",\"dur\":")?;

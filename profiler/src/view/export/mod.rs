@@ -55,7 +55,10 @@ fn title(trace: &TraceDocument) -> String {
 
 /// The names of threads, where the trace tells them.
 pub(crate) fn thread_names(trace: &TraceDocument) -> HashMap<u64, &str> {
-    let extras = trace.spans.iter().filter_map(|span| span.start_extra.as_deref());
+    let extras = trace
+        .spans
+        .iter()
+        .filter_map(|span| span.start_extra.as_deref());
     extras
         .filter_map(|extra| Some((extra.thread?, extra.thread_name.as_deref()?)))
         .collect()

@@ -80,7 +80,11 @@ const fn table() -> [u32; 256] {
         let mut crc = at as u32;
         let mut bit = 0;
         while bit < 8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+            crc = if crc & 1 == 1 {
+                crc >> 1 ^ 0x82f6_3b78
+            } else {
+                crc >> 1
+            };
             bit += 1;
         }
         table[at] = crc;
@@ -105,8 +109,16 @@ mod tests {
     #[test]
     fn numbers_are_coded_as_the_format_says() {
         let message = Message::default().integer(1, 150).bytes(2, b"testing");
-        assert_eq!(message.0, [0x08, 0x96, 0x01, 0x12, 7, b't', b'e', b's', b't', b'i', b'n', b'g']);
+        assert_eq!(
+            message.0,
+            [
+                0x08, 0x96, 0x01, 0x12, 7, b't', b'e', b's', b't', b'i', b'n', b'g'
+            ]
+        );
         let message = Message::default().double(1, 1.0).float(2, 1.0);
-        assert_eq!(message.0, [0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0x15, 0, 0, 0x80, 0x3f]);
+        assert_eq!(
+            message.0,
+            [0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0x15, 0, 0, 0x80, 0x3f]
+        );
     }
 }

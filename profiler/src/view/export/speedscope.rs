@@ -92,12 +92,18 @@ fn profile<'a>(
     let end = slices().map(|slice| slice.end_ns).max().unwrap_or(0);
     to.write_all(b"{\"type\":\"evented\",\"name\":")?;
     text(to, name)?;
-    write!(to, ",\"unit\":\"nanoseconds\",\"startValue\":{start},\"endValue\":{end},\"events\":[")?;
+    write!(
+        to,
+        ",\"unit\":\"nanoseconds\",\"startValue\":{start},\"endValue\":{end},\"events\":["
+    )?;
     let mut any = false;
     let mut event = |to: &mut dyn Write, kind: char, frame: usize, at: u64| {
         let comma = if any { "," } else { "" };
         any = true;
-        write!(to, "{comma}\n{{\"type\":\"{kind}\",\"frame\":{frame},\"at\":{at}}}")
+        write!(
+            to,
+            "{comma}\n{{\"type\":\"{kind}\",\"frame\":{frame},\"at\":{at}}}"
+        )
     };
     let mut open: Vec<(usize, u64)> = Vec::new();
     for slice in slices() {

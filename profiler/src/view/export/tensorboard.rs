@@ -26,7 +26,9 @@ pub fn tensorboard(traces: &[TraceDocument], to: &mut dyn Write) -> io::Result<(
     for trace in steps {
         let mut summary = Message::default();
         for (tag, value) in values(trace) {
-            let value = Message::default().bytes(1, tag.as_bytes()).float(2, value as f32);
+            let value = Message::default()
+                .bytes(1, tag.as_bytes())
+                .float(2, value as f32);
             summary = summary.message(1, &value);
         }
         Message::default()
@@ -56,8 +58,13 @@ fn values(trace: &TraceDocument) -> BTreeMap<String, f64> {
     }
     for gradient in &trace.gradients {
         if let Some(norm) = gradient.norm {
-            values.insert(format!("gradients/{}/{}", gradient.root, gradient.key), norm);
-            let whole = values.entry(format!("gradients/{}/norm", gradient.root)).or_insert(0.0);
+            values.insert(
+                format!("gradients/{}/{}", gradient.root, gradient.key),
+                norm,
+            );
+            let whole = values
+                .entry(format!("gradients/{}/norm", gradient.root))
+                .or_insert(0.0);
             *whole = whole.hypot(norm);
         }
     }
@@ -83,16 +90,27 @@ fn statistics(stats: &TensorStatsEvent, values: &mut BTreeMap<String, f64>) {
 
 /// The measured span, and the outermost spans of each part of the step, without the profiler's own time.
 fn times(trace: &TraceDocument, values: &mut BTreeMap<String, f64>) {
-    let parts: BTreeMap<&str, Option<ExecutionStep>> =
-        trace.spans.iter().map(|span| (span.id.as_str(), span.step)).collect();
+    let parts: BTreeMap<&str, Option<ExecutionStep>> = trace
+        .spans
+        .iter()
+        .map(|span| (span.id.as_str(), span.step))
+        .collect();
     for span in trace.spans.iter().filter(|span| span.closed) {
-        let inside = span.parent_id.as_deref().and_then(|id| parts.get(id)).copied().flatten();
+        let inside = span
+            .parent_id
+            .as_deref()
+            .and_then(|id| parts.get(id))
+            .copied()
+            .flatten();
         let name = match (span.measured, span.step) {
             (true, _) => "step",
             (false, Some(step)) if inside.is_none() => step.as_str(),
             _ => continue,
         };
-        let overhead = span.end_extra.as_deref().and_then(|extra| extra.overhead_ns);
+        let overhead = span
+            .end_extra
+            .as_deref()
+            .and_then(|extra| extra.overhead_ns);
         let seconds = span.duration_ns.saturating_sub(overhead.unwrap_or(0)) as f64 / 1e9;
         *values.entry(format!("time/{name}")).or_insert(0.0) += seconds;
     }

@@ -67,9 +67,14 @@ impl Tracks {
         let mut slice_of_span = vec![None; trace.spans.len()];
         let mut layout = Layout::default();
         for candidate in candidates {
-            let parent = candidate.parent.and_then(|span| slice_of_span.get(span).copied().flatten());
+            let parent = candidate
+                .parent
+                .and_then(|span| slice_of_span.get(span).copied().flatten());
             let place = layout.place(candidate, parent);
-            if let Some(Slice { what: What::Span(span), .. }) = layout.done.slices.get(place)
+            if let Some(Slice {
+                what: What::Span(span),
+                ..
+            }) = layout.done.slices.get(place)
                 && let Some(slot) = slice_of_span.get_mut(*span)
             {
                 *slot = Some(place);
@@ -107,7 +112,11 @@ fn candidates(trace: &TraceDocument) -> Vec<Candidate> {
         all.push(Candidate {
             what: What::Span(place),
             start_ns: span.start_ns,
-            end_ns: if span.closed { span.end_ns() } else { at_end.max(span.start_ns) },
+            end_ns: if span.closed {
+                span.end_ns()
+            } else {
+                at_end.max(span.start_ns)
+            },
             depth: depths.get(place).copied().unwrap_or(0),
             thread: span.start_extra.as_deref().and_then(|extra| extra.thread),
             parent: parents.get(place).copied().flatten(),
@@ -121,7 +130,9 @@ fn candidates(trace: &TraceDocument) -> Vec<Candidate> {
             what: What::Op(place),
             start_ns: op.timestamp_ns,
             end_ns: op.timestamp_ns.saturating_add(op.duration_ns),
-            depth: span.and_then(|span| depths.get(span)).map_or(0, |depth| depth + 1),
+            depth: span
+                .and_then(|span| depths.get(span))
+                .map_or(0, |depth| depth + 1),
             thread: thread.and_then(|extra| extra.thread),
             parent: span,
         });
@@ -205,7 +216,8 @@ impl Layout {
             return Some(track);
         };
         let inside = self.done.slices.get(top)?;
-        let fits = top == parent || (matches!(inside.what, What::Op(_)) && inside.parent == Some(parent));
+        let fits =
+            top == parent || (matches!(inside.what, What::Op(_)) && inside.parent == Some(parent));
         (fits && slice.end_ns <= end).then_some(track)
     }
 

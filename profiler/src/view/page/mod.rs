@@ -38,8 +38,10 @@ pub(crate) fn write(traces: &[Shown], to: &mut dyn Write) -> io::Result<()> {
         [only] => title_of(&only.document),
         traces => format!("{} traces", traces.len()),
     };
-    let steps: Vec<trends::Step> =
-        traces.iter().map(|shown| trends::Step::of(&shown.name, &shown.digest)).collect();
+    let steps: Vec<trends::Step> = traces
+        .iter()
+        .map(|shown| trends::Step::of(&shown.name, &shown.digest))
+        .collect();
     let data = json!({
         "title": title,
         "traces": traces.iter().map(trace).collect::<Vec<_>>(),
@@ -115,8 +117,15 @@ fn trace(shown: &Shown) -> Value {
         .collect();
     let mut details = details(document, &layout, &places);
     let mut bad = vec![0; layout.slices.len()];
-    for stats in document.tensor_stats.iter().filter(|stats| stats.non_finite > 0) {
-        if let Some(flag) = places.get(stats.span_id.as_str()).and_then(|at| bad.get_mut(*at)) {
+    for stats in document
+        .tensor_stats
+        .iter()
+        .filter(|stats| stats.non_finite > 0)
+    {
+        if let Some(flag) = places
+            .get(stats.span_id.as_str())
+            .and_then(|at| bad.get_mut(*at))
+        {
             *flag = 1;
         }
     }
@@ -184,17 +193,21 @@ fn depths(layout: &Tracks) -> Vec<usize> {
 
 fn track_names(trace: &TraceDocument, layout: &Tracks) -> Vec<Value> {
     let names = super::export::thread_names(trace);
-    let name = |track: &super::export::tracks::Track| {
-        json!({"name": super::export::track_name(track, &names)})
-    };
+    let name = |track: &super::export::tracks::Track| json!({"name": super::export::track_name(track, &names)});
     layout.tracks.iter().map(name).collect()
 }
 
 /// By span and label: the tensors at which the graph was cut.
 fn cuts(trace: &TraceDocument) -> HashMap<(&str, &str), Option<&str>> {
     let cut = trace.tensors.iter().filter_map(|tensor| {
-        let extra = tensor.extra.as_deref().filter(|extra| extra.autograd.as_deref() == Some("cut"))?;
-        Some(((tensor.span_id.as_str(), tensor.label.as_deref()?), extra.twin.as_deref()))
+        let extra = tensor
+            .extra
+            .as_deref()
+            .filter(|extra| extra.autograd.as_deref() == Some("cut"))?;
+        Some((
+            (tensor.span_id.as_str(), tensor.label.as_deref()?),
+            extra.twin.as_deref(),
+        ))
     });
     cut.collect()
 }
@@ -241,7 +254,13 @@ fn details(
             }
             What::Op(op) => {
                 if let Some(op) = trace.ops.get(op) {
-                    details.insert(at, vec![format!("gives {} {:?} on {}", op.dtype, op.shape, op.device)]);
+                    details.insert(
+                        at,
+                        vec![format!(
+                            "gives {} {:?} on {}",
+                            op.dtype, op.shape, op.device
+                        )],
+                    );
                 }
             }
         }
@@ -250,7 +269,10 @@ fn details(
         if let Some(at) = places.get(stats.span_id.as_str()) {
             let text = match scalar_of(stats) {
                 Some(value) => format!("{} = {value}", stats.label),
-                None => format!("{} {} {:?}: rms {:.4e}", stats.label, stats.dtype, stats.shape, stats.rms),
+                None => format!(
+                    "{} {} {:?}: rms {:.4e}",
+                    stats.label, stats.dtype, stats.shape, stats.rms
+                ),
             };
             details.entry(*at).or_default().push(text);
         }
@@ -263,7 +285,10 @@ fn details(
             let label = tensor.label.as_deref().unwrap_or(&tensor.tensor_id);
             let twin = extra.and_then(|extra| extra.twin.as_deref());
             let twin = twin.map_or(String::new(), |twin| format!("; {twin} keeps it"));
-            details.entry(*at).or_default().push(format!("graph cut at {label}{twin}"));
+            details
+                .entry(*at)
+                .or_default()
+                .push(format!("graph cut at {label}{twin}"));
         }
     }
     details

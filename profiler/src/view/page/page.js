@@ -73,7 +73,18 @@ const view = { from: 0, to: 1, top: 0 };
 let matches = [], current = -1, matching = null, hot = null, waiting = false;
 const dark = matchMedia('(prefers-color-scheme: dark)').matches;
 const style = getComputedStyle(document.documentElement);
-const colour = (name) => style.getPropertyValue(name).trim();
+const colours = {};
+const colour = (name) => colours[name] ||= style.getPropertyValue(name).trim();
+// By name: its hue in wide and in narrow spans. A few hues are enough, and spans of one are drawn together.
+const HUES = 36, HIT = '#ffb300';
+const wide = [], narrow = [];
+for (let at = 0; at < HUES; at++) {
+  wide.push(`hsl(${at * 360 / HUES} 55% ${dark ? 34 : 76}%)`);
+  narrow.push(`hsl(${at * 360 / HUES} 45% ${dark ? 45 : 68}%)`);
+}
+for (const trace of traces) trace.hues = Uint8Array.from(trace.names, (name) => hue(name) % HUES);
+// Columns of narrow spans of the row that is drawn, by hue: from where, to where.
+const columns = Array.from({ length: HUES + 1 }, () => []);
 
 /** What stands where from top to bottom: headings and rows of spans. */
 function layout() {
@@ -134,26 +145,25 @@ function draw() {
   ruler(width, perPixel);
 }
 function drawRow(line, y, width, perPixel) {
-  const { spans, names } = line.trace, row = line.row;
-  let next = firstAfter(spans, row, view.from);
+  const { spans, names } = line.trace, row = line.row, hues = line.trace.hues;
+  let next = firstAfter(spans, row, view.from), last = null;
   while (next < row.length) {
-    const at = row[next];
+    const at = row[next], place = spans.name[at];
     if (spans.start[at] > view.to) break;
     const left = (spans.start[at] - view.from) / perPixel;
-    let right = (spans.start[at] + spans.length[at] - view.from) / perPixel;
-    const name = names[spans.name[at]];
-    const hit = matching && matching.has(name);
+    const right = (spans.start[at] + spans.length[at] - view.from) / perPixel;
+    const hit = matching !== null && matching.has(names[place]);
     if (right - left < 1) {
       // What is narrower than a pixel shares it: go on with the first span beyond.
-      const pixel = Math.floor(left) + 1;
-      context.fillStyle = hit ? '#ffb300' : `hsl(${hue(name)} 45% ${dark ? 45 : 68}%)`;
-      context.fillRect(pixel - 1, y, 1, ROW - 1);
-      const beyond = firstAfter(spans, row, view.from + pixel * perPixel);
-      next = Math.max(next + 1, beyond);
+      const pixel = Math.floor(left), list = columns[hit ? HUES : hues[place]];
+      if (last === list && list[list.length - 1] === pixel) list[list.length - 1] = pixel + 1;
+      else list.push(pixel, pixel + 1);
+      last = list;
+      next = Math.max(next + 1, firstAfter(spans, row, view.from + (pixel + 1) * perPixel));
       continue;
     }
     const clippedLeft = Math.max(left, -1), clippedRight = Math.min(right, width + 1);
-    context.fillStyle = hit ? '#ffb300' : `hsl(${hue(name)} 55% ${dark ? 34 : 76}%)`;
+    context.fillStyle = hit ? HIT : wide[hues[place]];
     context.fillRect(clippedLeft, y, Math.max(clippedRight - clippedLeft - 0.5, 0.5), ROW - 1);
     if (spans.bad[at]) { context.fillStyle = colour('--bad'); context.fillRect(clippedLeft, y, Math.min(3, clippedRight - clippedLeft), ROW - 1); }
     if (hot && hot.at === at && hot.trace === line.trace) {
@@ -163,13 +173,19 @@ function drawRow(line, y, width, perPixel) {
     const room = clippedRight - clippedLeft - 6;
     if (room > 18) {
       context.fillStyle = dark && !hit ? '#e8eaee' : '#14171b';
-      let text = name;
+      let text = names[place];
       const fits = Math.floor(room / 5.6);
       if (text.length > fits) text = text.slice(0, Math.max(fits - 1, 1)) + '…';
       context.fillText(text, clippedLeft + 3, y + ROW / 2);
     }
     next++;
   }
+  columns.forEach((list, at) => {
+    if (!list.length) return;
+    context.fillStyle = at === HUES ? HIT : narrow[at];
+    for (let pair = 0; pair < list.length; pair += 2) context.fillRect(list[pair], y, list[pair + 1] - list[pair], ROW - 1);
+    list.length = 0;
+  });
 }
 function ruler(width, perPixel) {
   context.fillStyle = colour('--panel');

@@ -96,7 +96,10 @@ mod tests {
         for duration in [5, 1, 4, 2, 3] {
             durations.take(duration);
         }
-        assert_eq!((durations.percentile(0.5), durations.percentile(0.95)), (3, 5));
+        assert_eq!(
+            (durations.percentile(0.5), durations.percentile(0.95)),
+            (3, 5)
+        );
         assert_eq!(durations.mean(), 3);
         let mut durations = Durations::default();
         for duration in 1..=100_000_u64 {
@@ -105,7 +108,10 @@ mod tests {
         for share in [0.01, 0.5, 0.95, 0.999, 1.0] {
             let exact = share * 100_000.0 * 1_003.0;
             let found = durations.percentile(share) as f64;
-            assert!((found / exact - 1.0).abs() < 0.008, "{share}: {found}, {exact}");
+            assert!(
+                (found / exact - 1.0).abs() < 0.008,
+                "{share}: {found}, {exact}"
+            );
         }
     }
 
@@ -114,7 +120,10 @@ mod tests {
         let mut last = 0;
         for duration in (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1]) {
             let near = middle_of(step_of(duration));
-            assert!(near.abs_diff(duration) <= duration / 128 + 1, "{duration}: {near}");
+            assert!(
+                near.abs_diff(duration) <= duration / 128 + 1,
+                "{duration}: {near}"
+            );
             assert!(duration < last || step_of(duration) >= step_of(last));
             last = duration;
         }

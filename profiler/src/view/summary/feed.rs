@@ -13,8 +13,8 @@ use crate::phase::ExecutionStep;
 use crate::trace::read::TraceEvents;
 use crate::trace::sequence::Sequence;
 use crate::trace::{
-    DeviceMemoryEvent, MemoryAction, MemoryEvent, RunOutcome, SpanStartEvent,
-    TensorEvent, TensorStatsEvent, TerminalEvent, TraceDocument, TraceEvent, TraceRunMeta,
+    DeviceMemoryEvent, MemoryAction, MemoryEvent, RunOutcome, SpanStartEvent, TensorEvent,
+    TensorStatsEvent, TerminalEvent, TraceDocument, TraceEvent, TraceRunMeta,
 };
 use crate::view::span_table::{Flags, NONE, Place, Row, SpanTable, Visitor};
 
@@ -84,7 +84,10 @@ impl Feed {
                 }
             }
             TraceEvent::Tensor(tensor) => {
-                let cut = tensor.extra.as_deref().and_then(|extra| extra.autograd.as_deref());
+                let cut = tensor
+                    .extra
+                    .as_deref()
+                    .and_then(|extra| extra.autograd.as_deref());
                 if cut == Some("cut") {
                     self.evidence(Evidence::Cut(Box::new(tensor)));
                 }
@@ -191,7 +194,11 @@ impl Feed {
         if let Some(label) = &event.label {
             note += &format!(" at {label}");
         }
-        if let Some(twin) = event.extra.as_deref().and_then(|extra| extra.twin.as_deref()) {
+        if let Some(twin) = event
+            .extra
+            .as_deref()
+            .and_then(|extra| extra.twin.as_deref())
+        {
             note += &format!("; {twin} keeps it");
         }
         note
@@ -226,7 +233,8 @@ impl Feed {
         self.end_ns = terminal.timestamp_ns;
         if terminal.outcome == RunOutcome::Failed {
             let reason = terminal.reason.as_deref();
-            self.digest.failed(reason.unwrap_or("for no reason that is told"));
+            self.digest
+                .failed(reason.unwrap_or("for no reason that is told"));
         }
         let Some(extra) = terminal.extra.as_deref() else {
             return;
@@ -402,7 +410,11 @@ pub(crate) fn scalar_of(event: &TensorStatsEvent) -> Option<f64> {
         return None;
     }
     let Some(extra) = event.extra.as_deref() else {
-        return Some(if event.non_finite == 0 { event.mean } else { f64::NAN });
+        return Some(if event.non_finite == 0 {
+            event.mean
+        } else {
+            f64::NAN
+        });
     };
     if extra.l2.is_some() || extra.zeros.is_some() {
         return None;

@@ -15,7 +15,7 @@ pub(crate) fn summary(trace: &str, digest: &Digest) -> Value {
     let whole = sites.measured_ns;
     let rate = |ns: u64| {
         let items = meta.items? as f64;
-        (ns > 0).then(|| items * 1e9 / ns as f64)
+        (ns > 0 && digest.failed.is_none()).then(|| items * 1e9 / ns as f64)
     };
     let between = meta.since_previous_ns.unwrap_or(0);
     let mut parts = serde_json::Map::new();

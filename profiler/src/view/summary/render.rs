@@ -134,7 +134,11 @@ fn norm_cell(row: &GradientRow) -> String {
     };
     match row.missing.count() {
         0 => norm,
-        missing => format!("{norm} ({} of {} missing)", count(missing), count(row.all())),
+        missing => format!(
+            "{norm} ({} of {} missing)",
+            count(missing),
+            count(row.all())
+        ),
     }
 }
 

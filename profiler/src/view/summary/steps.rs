@@ -53,7 +53,8 @@ fn rate(digest: &Digest) -> Option<String> {
     let items = digest.meta.items?;
     let whole = digest.sites.measured_ns;
     let rate = |ns: u64| count((items as f64 * 1e9 / ns as f64).round() as u64);
-    if whole == 0 {
+    // What failed did not go through all of them.
+    if whole == 0 || digest.failed.is_some() {
         return None;
     }
     let text = format!("{} items, {} a second", count(items), rate(whole));

@@ -65,7 +65,10 @@ impl Tree {
 
     /// The children of a node, those that took longest first.
     fn children(&self, node: usize) -> Vec<usize> {
-        let mut children = self.nodes.get(node).map_or(Vec::new(), |node| node.children.clone());
+        let mut children = self
+            .nodes
+            .get(node)
+            .map_or(Vec::new(), |node| node.children.clone());
         let total = |node: &usize| self.nodes.get(*node).map_or(0, |node| node.total_ns);
         children.sort_by_key(|node| std::cmp::Reverse(total(node)));
         children
@@ -76,7 +79,12 @@ impl Tree {
         let mut hidden = 0;
         let mut next: Vec<(usize, usize)> = Vec::new();
         let push = |next: &mut Vec<(usize, usize)>, node, depth| {
-            next.extend(self.children(node).into_iter().rev().map(|child| (child, depth)));
+            next.extend(
+                self.children(node)
+                    .into_iter()
+                    .rev()
+                    .map(|child| (child, depth)),
+            );
         };
         push(&mut next, 0, 0);
         while let Some((node, depth)) = next.pop() {
@@ -146,7 +154,8 @@ impl Visitor for Tree {
         let above = self.open.last().map_or(0, |(node, ..)| *node);
         let row = table.row(place);
         // The root is the whole session and no call.
-        let is_root = self.open.is_empty() && row.is_some_and(|row| row.parent == crate::view::span_table::NONE);
+        let is_root = self.open.is_empty()
+            && row.is_some_and(|row| row.parent == crate::view::span_table::NONE);
         let node = match row {
             Some(row) if !is_root => self.child(above, row.name),
             _ => None,
@@ -165,9 +174,9 @@ impl Visitor for Tree {
             node.self_ns = node.self_ns.saturating_add(total.saturating_sub(inside));
         }
         let counts = own
-            && table
-                .row(row.parent)
-                .is_some_and(|parent| parent.flags.has(Flags::STARTED) && SpanTable::is_inside(row, parent));
+            && table.row(row.parent).is_some_and(|parent| {
+                parent.flags.has(Flags::STARTED) && SpanTable::is_inside(row, parent)
+            });
         if counts && let Some((_, above, _)) = self.open.last_mut() {
             *above = above.saturating_add(total);
         }

@@ -64,10 +64,19 @@ impl Step {
                 1 => "gradient norm".to_owned(),
                 _ => format!("gradient norm of {root}"),
             };
-            let norm = if row.non_finite.count() == 0 { row.norm } else { f64::NAN };
+            let norm = if row.non_finite.count() == 0 {
+                row.norm
+            } else {
+                f64::NAN
+            };
             values.push((Kind::Scalar, name, norm));
         }
-        let mut sites: Vec<_> = digest.sites.rows.iter().filter(|site| site.calls > 0).collect();
+        let mut sites: Vec<_> = digest
+            .sites
+            .rows
+            .iter()
+            .filter(|site| site.calls > 0)
+            .collect();
         sites.sort_by_key(|site| (!site.measured, std::cmp::Reverse(site.total_ns)));
         for site in sites {
             values.push((Kind::Time, site.name.clone(), site.total_ns as f64));
@@ -106,7 +115,12 @@ struct Group<'a> {
 fn groups(steps: &[Step]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for step in steps {
-        let kin = |group: &&mut Group<'_>| group.steps.first().is_some_and(|first| first.kin() == step.kin());
+        let kin = |group: &&mut Group<'_>| {
+            group
+                .steps
+                .first()
+                .is_some_and(|first| first.kin() == step.kin())
+        };
         match groups.iter_mut().find(kin) {
             Some(group) => group.steps.push(step),
             None => groups.push(Group {
@@ -121,10 +135,15 @@ fn groups(steps: &[Step]) -> Vec<Group<'_>> {
         for (at, step) in group.steps.iter().enumerate() {
             for (kind, label, value) in &step.values {
                 let place = *places.entry((*kind, label.as_str())).or_insert_with(|| {
-                    group.rows.push((*kind, label, vec![f64::NAN; group.steps.len()]));
+                    group
+                        .rows
+                        .push((*kind, label, vec![f64::NAN; group.steps.len()]));
                     group.rows.len() - 1
                 });
-                let cell = group.rows.get_mut(place).and_then(|(.., values)| values.get_mut(at));
+                let cell = group
+                    .rows
+                    .get_mut(place)
+                    .and_then(|(.., values)| values.get_mut(at));
                 if let Some(cell) = cell {
                     // Of two call sites with one name, the sum.
                     *cell = if cell.is_nan() { *value } else { *cell + value };
@@ -143,7 +162,11 @@ pub(crate) fn render(steps: &[Step], width: usize, colour: bool) -> String {
             page.space();
         }
         page.sentence(Tone::Heading, 0, &title(group));
-        let troubled: Vec<_> = group.steps.iter().filter(|step| !step.problems.is_empty()).collect();
+        let troubled: Vec<_> = group
+            .steps
+            .iter()
+            .filter(|step| !step.problems.is_empty())
+            .collect();
         if !troubled.is_empty() {
             page.heading("problems");
         }
@@ -153,10 +176,17 @@ pub(crate) fn render(steps: &[Step], width: usize, colour: bool) -> String {
                 problems => format!(" (and {} more)", count(problems as u64 - 1)),
             };
             let first = step.problems.first().map_or("", String::as_str);
-            page.sentence(Tone::Problem, 2, &format!("step {}: {first}{more}", step.step));
+            page.sentence(
+                Tone::Problem,
+                2,
+                &format!("step {}: {first}{more}", step.step),
+            );
         }
         if troubled.len() > MOST_SHOWN {
-            let text = format!("… and {} steps more", count((troubled.len() - MOST_SHOWN) as u64));
+            let text = format!(
+                "… and {} steps more",
+                count((troubled.len() - MOST_SHOWN) as u64)
+            );
             page.sentence(Tone::Problem, 2, &text);
         }
         for (kind, title, _) in Kind::ALL {
@@ -174,7 +204,11 @@ fn title(group: &Group<'_>) -> String {
     let mut times: Vec<u64> = group.steps.iter().map(|step| step.measured_ns).collect();
     times.sort_unstable();
     let median = times.get(times.len() / 2).copied().unwrap_or(0);
-    let noun = if first.phase == "infer" { "infer calls" } else { "train steps" };
+    let noun = if first.phase == "infer" {
+        "infer calls"
+    } else {
+        "train steps"
+    };
     let failed = group.steps.iter().filter(|step| step.failed).count();
     let mut title = format!(
         "{}: {} {noun} ({} … {}) on {}, median {}",

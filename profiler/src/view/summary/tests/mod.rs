@@ -405,7 +405,9 @@ fn recursion_and_steps_within_steps_count_once() {
     digest.span(site("step"), measured(10_000, 5_000));
     let text = render(&digest, &look(None));
     assert!(
-        text.contains("walk                    2  5.00 µs  5.00 µs   50.0%  4.00 µs  3.00 µs  5.00 µs"),
+        text.contains(
+            "walk                    2  5.00 µs  5.00 µs   50.0%  4.00 µs  3.00 µs  5.00 µs"
+        ),
         "{text}"
     );
     assert!(

@@ -99,10 +99,7 @@ fn the_command_can_be_copied_whatever_the_path() {
     let text = render(&Digest::new(), &look(Some(path)));
     assert!(text.contains("trace  my traces/it's.jsonl\n"), "{text}");
     let command = "candle-profile view 'my traces/it'\\''s.jsonl' -o 'my traces/it'\\''s.html'\n";
-    assert!(
-        text.contains(&format!("view   {command}")),
-        "{text}"
-    );
+    assert!(text.contains(&format!("view   {command}")), "{text}");
     let long = "d/".repeat(100) + "t.jsonl";
     let text = render(&Digest::new(), &look(Some(Path::new(&long))));
     assert!(
