@@ -23,7 +23,7 @@ use crate::phase::ExecutionStep;
 use crate::tensor::Later;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{
-    GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
+    GradientEvent, GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
 };
 use crate::view::summary::{
     ClosedSpan, Digest, HowClosed, SiteId, SpanSite, StepTag, Statistics, gradient_of,

@@ -19,7 +19,13 @@ use crate::view::summary::Digest;
 /// A capture into a file, as a measured call opens it.
 pub(super) fn capture(into: File) -> Arc<Session> {
     prepare();
-    let session = Session::new(false, Manner::default());
+    let session = Session::new(
+        #[cfg(feature = "candle")]
+        None,
+        #[cfg(feature = "candle")]
+        None,
+        Manner::default(),
+    );
     let place = OutputPlace {
         file: into,
         open_list: std::env::temp_dir().join("candle-profiler-never-made.open"),

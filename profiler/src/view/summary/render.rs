@@ -10,7 +10,7 @@ use super::page::{Page, Tone};
 use super::problems::problems;
 use super::steps::steps;
 use super::times::times;
-use crate::view::text::{columns, count, duration, number, printable, shell_word};
+use crate::view::text::{bytes, columns, count, duration, number, printable, shell_word};
 
 /// Rows of tensors, scalars and roots that are shown.
 const MOST_SHOWN: usize = 20;
