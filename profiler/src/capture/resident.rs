@@ -9,6 +9,9 @@ const LEAST: u64 = 8 << 20;
 /// Nor is less than this part of what was there.
 const PART: u64 = 20;
 
+/// The first calls fill caches and pools.
+const FEWEST: u32 = 5;
+
 /// What the first capture takes for the profiler itself.
 static OWN: OnceLock<u64> = OnceLock::new();
 
@@ -30,6 +33,7 @@ pub(crate) struct Resident {
     /// The call's number or step, and the bytes at its end.
     first: Option<(i128, u64)>,
     last: Option<(i128, u64)>,
+    calls: u32,
 }
 
 impl Resident {
@@ -43,11 +47,15 @@ impl Resident {
     fn take(&mut self, step: i128, bytes: u64) {
         self.first.get_or_insert((step, bytes));
         self.last = Some((step, bytes));
+        self.calls = self.calls.saturating_add(1);
     }
 
     /// `resident memory grew 12 MiB from call 1 to call 40 (310 MiB to 322 MiB)`, if it did.
     pub(super) fn growth(&self) -> Option<String> {
         let ((from, before), (to, after)) = self.first.zip(self.last)?;
+        if self.calls < FEWEST {
+            return None;
+        }
         let grown = after.checked_sub(before)?;
         (grown >= LEAST.max(before / PART)).then(|| {
             let (grown, before, after) = (bytes(grown), bytes(before), bytes(after));

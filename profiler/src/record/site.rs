@@ -144,6 +144,7 @@ pub(crate) enum SpanSource {
         step: Option<ExecutionStep>,
     },
     /// A forward pass of a wrapped module.
+    #[cfg_attr(feature = "off", allow(dead_code, reason = "wrappers are compiled out"))]
     Module {
         name: Arc<str>,
         location: &'static Location<'static>,
