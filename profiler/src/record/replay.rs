@@ -26,7 +26,7 @@ use crate::trace::{
     GradientEvent, GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
 };
 use crate::view::summary::{
-    ClosedSpan, Digest, HowClosed, SiteId, SpanSite, StepTag, Statistics, gradient_of,
+    ClosedSpan, Digest, HowClosed, SiteId, SpanSite, Statistics, StepTag, gradient_of,
 };
 
 /// The root span's number.

@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Waker};
 
 use super::replay::Limits;
 use super::{
-    AsyncSpan, CallSite, End, Finished, Manner, Name, Output, OutputPlace, Session, Span, SpanSource,
-    current, instrument, prepare, recorder,
+    AsyncSpan, CallSite, End, Finished, Manner, Name, Output, OutputPlace, Session, Span,
+    SpanSource, current, instrument, prepare, recorder,
 };
 use crate::trace::{TraceDocument, parse_trace};
 use crate::view::summary::Digest;
@@ -140,6 +140,7 @@ impl Future for Yield {
     }
 }
 
+#[allow(clippy::manual_async_fn, reason = "its `Send` is a promise")]
 fn future() -> impl Future<Output = ()> + Send {
     async {
         let span = match recorder() {

@@ -79,8 +79,7 @@ pub(crate) fn crossed(
         return;
     }
     let _own = crate::allocator::uncounted();
-    // Dropped before that guard is.
-    let given = given;
+    let mut inputs = given.0;
     if recorder.depth() == TOP {
         at.record(|emit| built(outputs, emit));
     }
@@ -96,7 +95,6 @@ pub(crate) fn crossed(
         return;
     }
     at.record(|emit| {
-        let mut inputs = given.0;
         lent(&mut |tensor| inputs.extend(Input::of(tensor, watch)));
         if let Some(crossing) = crossing(what, &inputs, outputs) {
             let crossing = Box::new(crossing);

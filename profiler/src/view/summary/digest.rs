@@ -226,9 +226,19 @@ impl Digest {
     /// Peaks of memory, by what they are of.
     #[cfg(feature = "cli")]
     pub(crate) fn memory_figures(&self) -> Vec<(String, u64)> {
-        let step = self.memory.step.map(|(_, peak)| ("heap of the step's thread".to_owned(), peak));
-        let storages = self.memory.storages.map(|peak| ("recorded storages".to_owned(), peak));
-        let devices = self.memory.devices.iter().map(|(device, row)| (device.to_owned(), row.most));
+        let step = self
+            .memory
+            .step
+            .map(|(_, peak)| ("heap of the step's thread".to_owned(), peak));
+        let storages = self
+            .memory
+            .storages
+            .map(|peak| ("recorded storages".to_owned(), peak));
+        let devices = self
+            .memory
+            .devices
+            .iter()
+            .map(|(device, row)| (device.to_owned(), row.most));
         step.into_iter().chain(devices).chain(storages).collect()
     }
 

@@ -71,7 +71,11 @@ pub(super) fn memory(page: &mut Page, digest: &Digest) {
         rows.push([vec![device.to_owned()], cells.to_vec()].concat());
     }
     if let Some(peak) = digest.memory.storages {
-        rows.push(vec!["recorded storages".to_owned(), bytes(peak), String::new()]);
+        rows.push(vec![
+            "recorded storages".to_owned(),
+            bytes(peak),
+            String::new(),
+        ]);
     }
     if !rows.is_empty() {
         page.table(&["memory", "peak", "growth"], &rows);
@@ -83,4 +87,3 @@ pub(super) fn memory(page: &mut Page, digest: &Digest) {
         page.sentence(Tone::Plain, 2, growth);
     }
 }
-

@@ -49,6 +49,7 @@ pub(crate) fn render(digest: &Digest, look: &Look<'_>) -> String {
     }
     scalars(&mut page, digest);
     steps(&mut page, digest);
+    memory(&mut page, digest);
     times(&mut page, digest);
     if !digest.holds_evidence() && digest.failed.is_none() {
         let empty = "nothing is recorded inside the region: no function it calls is annotated";
@@ -56,7 +57,6 @@ pub(crate) fn render(digest: &Digest, look: &Look<'_>) -> String {
     }
     tensors(&mut page, digest);
     gradients(&mut page, digest);
-    memory(&mut page, digest);
     if let Some(path) = look.path {
         footer(&mut page, path, look.width);
     }
