@@ -61,7 +61,7 @@ fn a_layer_norm_between_linears_is_named_with_what_it_takes_away() {
     let vars = VarMap::new();
     let vb = VarBuilder::from_varmap(&vars, DType::F32, &Device::Cpu);
     let model = Issue3011::new(vb).expect("a model");
-    name_vars("", &vars.data());
+    name_vars("", vars.data());
     let mut optimizer = AdamW::new(vars.all_vars(), ParamsAdamW::default()).expect("an optimizer");
     let x = numbers(&[4, 16], 1.0);
     let (ran, trace) = capture(|| step_3011(&model, &x, &mut optimizer));

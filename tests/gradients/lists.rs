@@ -112,6 +112,11 @@ fn a_map_that_the_program_holds_locked_blocks_nobody() {
     let (ran, trace) = region(|| {
         let loss = loss(&model)?;
         let held = vars.data().lock().expect("the map");
+        name_vars("held", vars.data());
+        #[allow(
+            clippy::needless_borrows_for_generic_args,
+            reason = "people write it so"
+        )]
         name_vars("held", &vars.data());
         let grads = of_locked(&loss, &vars);
         drop(held);

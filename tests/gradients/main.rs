@@ -41,10 +41,9 @@ fn keys(trace: &Trace, root: &str) -> Vec<String> {
 
 /// The extra key of a gradient.
 fn extra(trace: &Trace, key: &str, name: &str) -> Option<String> {
-    let all = trace.kind("gradient").into_iter();
+    let mut all = trace.kind("gradient").into_iter();
     let found = all
-        .filter(|gradient| gradient["key"] == key)
-        .next_back()
+        .rfind(|gradient| gradient["key"] == key)
         .expect("its gradient");
     found[name].as_str().map(str::to_owned)
 }
