@@ -485,7 +485,10 @@ fn a_place_that_is_told_later_is_that_of_the_row() {
         .filter(|line| line.starts_with("  ") && line.contains("s  "))
         .collect();
     assert_eq!(rows.len(), 3, "{text}");
-    assert!(rows[0].contains("step ") && rows[0].contains("100.0%"), "{text}");
+    assert!(
+        rows[0].contains("step ") && rows[0].contains("100.0%"),
+        "{text}"
+    );
     assert!(rows[1].starts_with("  layer                   2"), "{text}");
     assert!(rows[2].contains("step (src/model.rs:7)"), "{text}");
 }
