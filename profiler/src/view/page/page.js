@@ -187,6 +187,13 @@ function drawRow(line, y, width, perPixel) {
     list.length = 0;
   });
 }
+/** A time with as many digits as its neighbours need to differ from it. */
+function tick(ns, step) {
+  for (const [unit, size] of [['s', 1e9], ['ms', 1e6], ['µs', 1e3]]) {
+    if (view.to < size && size > 1e3) continue;
+    return `${(ns / size).toFixed(Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9)))} ${unit}`;
+  }
+}
 function ruler(width, perPixel) {
   context.fillStyle = colour('--panel');
   context.fillRect(0, 0, width, RULER - 2);
@@ -198,7 +205,7 @@ function ruler(width, perPixel) {
   for (let time = Math.ceil(view.from / step) * step; time <= view.to; time += step) {
     const x = (time - view.from) / perPixel;
     context.moveTo(x, 0); context.lineTo(x, canvas.clientHeight);
-    context.fillText(duration(Math.max(time, 0)), x + 3, RULER / 2);
+    if (time >= 0) context.fillText(tick(time, step), x + 3, RULER / 2);
   }
   context.globalAlpha = 0.5; context.stroke(); context.globalAlpha = 1;
 }
@@ -402,7 +409,7 @@ function statistics(some) {
       paint.fill();
     }));
   };
-  const axis = { stroke: colour('--fg'), grid: { stroke: colour('--line') }, ticks: { stroke: colour('--line') } };
+  const axis = { stroke: colour('--fg'), grid: { stroke: colour('--line'), width: 1 }, ticks: { stroke: colour('--line'), width: 1 } };
   const options = {
     width: Math.max(byId('stats-section').clientWidth - 40, 300), height: 240, hooks: { draw: [marks] },
     scales: { x: { time: false }, y: { distr: logarithmic ? 3 : 1 } },
@@ -435,7 +442,7 @@ function gradients(some) {
 function trends() {
   if (!data.trends) return;
   byId('trends-section').hidden = false;
-  const axis = { stroke: colour('--fg'), grid: { stroke: colour('--line') }, ticks: { stroke: colour('--line') } };
+  const axis = { stroke: colour('--fg'), grid: { stroke: colour('--line'), width: 1 }, ticks: { stroke: colour('--line'), width: 1 } };
   for (const group of data.trends.groups) {
     if (group.steps.length < 2) continue;
     const steps = group.steps.map((one) => one.capture_step);

@@ -126,7 +126,7 @@ impl Sites {
             let same = |&&at: &&usize| self.rows.get(at).is_some_and(|row| row.is(site));
             places.iter().find(same).copied()
         });
-        if let Some(at) = known {
+        if let Some(at) = known.or_else(|| self.placed(name, site)) {
             return SiteId(at as u32);
         }
         let at = self.rows.len();
@@ -139,10 +139,25 @@ impl Sites {
                 .file
                 .map(|file| (file.to_owned(), site.line.unwrap_or(0))),
             step: site.step,
+            measured: site.measured,
             ..Site::default()
         });
         self.by_name.entry(name.to_owned()).or_default().push(at);
         SiteId(at as u32)
+    }
+
+    /// The row whose place was not known, and is now: a trace tells it once, not always first. The measured region, which
+    /// may have the name of a function that it calls, keeps a row of its own.
+    fn placed(&mut self, name: &str, site: SpanSite<'_>) -> Option<usize> {
+        let file = site.file.filter(|_| !site.measured)?;
+        let rows = self.by_name.get(name)?;
+        let at = rows.iter().copied().find(|at| {
+            let row = self.rows.get(*at);
+            row.is_some_and(|row| row.place.is_none() && row.step == site.step && !row.measured)
+        })?;
+        let row = self.rows.get_mut(at)?;
+        row.place = Some((file.to_owned(), site.line.unwrap_or(0)));
+        Some(at)
     }
 
     pub(super) fn row(&self, id: SiteId) -> Option<&Site> {

@@ -463,6 +463,42 @@ fn sites_of_one_name_are_told_apart_by_their_place() {
 }
 
 #[test]
+fn a_place_that_is_told_later_is_that_of_the_row() {
+    let mut digest = Digest::new();
+    digest.span(site("layer"), lasted(1_000, 0));
+    let placed = SpanSite {
+        file: Some("src/model.rs"),
+        line: Some(7),
+        ..site("layer")
+    };
+    digest.span(placed, lasted(1_000, 0));
+    let region = SpanSite {
+        measured: true,
+        ..site("step")
+    };
+    digest.span(region, measured(5_000, 2_000));
+    digest.span(
+        SpanSite {
+            name: "step",
+            ..placed
+        },
+        lasted(500, 0),
+    );
+    let text = render(&digest, &look(None));
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("  ") && line.contains("s  "))
+        .collect();
+    assert_eq!(rows.len(), 3, "{text}");
+    assert!(
+        rows[0].contains("step ") && rows[0].contains("100.0%"),
+        "{text}"
+    );
+    assert!(rows[1].starts_with("  layer                   2"), "{text}");
+    assert!(rows[2].contains("step (src/model.rs:7)"), "{text}");
+}
+
+#[test]
 fn minus_infinity_alone_and_silenced_labels_are_no_problem() {
     let mut digest = Digest::new();
     let mask = Statistics {
