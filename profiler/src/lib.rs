@@ -35,6 +35,9 @@
 mod api;
 pub mod capability;
 mod capture;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
 mod device;
 pub mod instrument;
 mod observe;

@@ -205,3 +205,11 @@ pub fn async_measure(
         Ok(Some(recorder)) => capture::async_inside(recorder, site, key),
     }
 }
+
+/// Whether the settings in these variables are understood, or what is said of the first that is not; for the fuzz
+/// target of the settings.
+pub fn read_settings(get: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Result<(), String> {
+    capture::settings::Settings::read(get)
+        .map(drop)
+        .map_err(|complaint| complaint.to_string())
+}

@@ -1,16 +1,78 @@
-//! The profiler's own words on stderr: one line each, and never a panic where stderr is closed.
+//! The profiler's own words on stderr: one line each, and never a panic where stderr is closed, nor a wait without end
+//! where nobody reads it.
 
 use std::collections::HashSet;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// So many different lines are remembered as said.
 const REMEMBERED: usize = 1024;
 
+/// A pipe that has room takes this much at once.
+const PIECE: usize = 4096;
+
+/// Nobody reads stderr: nothing more is said.
+static MUTE: AtomicBool = AtomicBool::new(false);
+
 /// Writes one line.
 pub(crate) fn line(arguments: std::fmt::Arguments<'_>) {
-    // Nobody is left to tell where stderr cannot be written.
-    let _ = writeln!(std::io::stderr().lock(), "candle-profiler: {arguments}");
+    text(&format!("candle-profiler: {arguments}\n"));
+}
+
+/// Writes a text of whole lines.
+pub(crate) fn text(text: &str) {
+    for piece in text.as_bytes().chunks(PIECE) {
+        if MUTE.load(Ordering::Relaxed) {
+            return;
+        }
+        if !has_room() {
+            MUTE.store(true, Ordering::Relaxed);
+            return;
+        }
+        // Nobody is left to tell where stderr cannot be written.
+        let _ = std::io::stderr().lock().write_all(piece);
+    }
+}
+
+/// Whether stderr takes a [`PIECE`] now, or within a second. A full pipe that nobody reads would hold the caller, and
+/// the writer of the traces, for ever.
+#[cfg(all(unix, not(miri)))]
+fn has_room() -> bool {
+    use std::ffi::{c_int, c_short};
+
+    /// POSIX, `poll.h`.
+    #[repr(C)]
+    struct PollFd {
+        fd: c_int,
+        events: c_short,
+        revents: c_short,
+    }
+    const STDERR: c_int = 2;
+    const POLLOUT: c_short = 4;
+    const PATIENCE_MS: c_int = 1000;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    type Count = std::ffi::c_ulong;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    type Count = std::ffi::c_uint;
+    unsafe extern "C" {
+        fn poll(fds: *mut PollFd, count: Count, milliseconds: c_int) -> c_int;
+    }
+
+    let mut stderr = PollFd {
+        fd: STDERR,
+        events: POLLOUT,
+        revents: 0,
+    };
+    // SAFETY: one structure as POSIX has it, which lives until the call returns.
+    let ready = unsafe { poll(&raw mut stderr, 1, PATIENCE_MS) };
+    // An error, an interruption by a signal for example, is no reason to be silent.
+    ready != 0
+}
+
+#[cfg(not(all(unix, not(miri))))]
+fn has_room() -> bool {
+    true
 }
 
 /// Writes a line that has not been written before.

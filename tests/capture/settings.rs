@@ -156,7 +156,7 @@ fn the_summary_fits_a_narrow_page_and_has_no_colour_where_nobody_looks() {
         "Linear::forward",
         "backward",
         "between steps",
-        "candle-graph view",
+        "candle-profile view",
     ] {
         assert!(ran.stderr.contains(part), "{part} in\n{}", ran.stderr);
     }

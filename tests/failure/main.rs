@@ -1,7 +1,10 @@
 //! Failure is evidence: what a trace says when the measured call, or the whole program, does not end well.
 
+mod ends;
 mod errors;
+mod load;
 mod panics;
+mod places;
 mod process;
 
 use std::path::Path;

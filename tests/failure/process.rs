@@ -172,3 +172,39 @@ fn a_forked_child_writes_nothing_and_waits_for_nobody() {
         }
     }
 }
+
+/// A parent that reads its child's stderr only when the child has ended: a summary for each step is more than the pipe
+/// between them holds.
+#[cfg(unix)]
+#[test]
+fn a_stderr_that_nobody_reads_holds_nobody_for_ever() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_STEPS", "every:1"),
+    ];
+    let mut child = command(
+        env!("CARGO_BIN_EXE_train"),
+        folder.path(),
+        &["plain", "150"],
+        &variables,
+    )
+    .spawn()
+    .expect("a child");
+    let pipe = child.stderr.take().expect("stderr");
+    let mut checks = 0;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("its state") {
+            break status;
+        }
+        checks += 1;
+        if checks == 1200 {
+            child.kill().expect("its end");
+            panic!("the program waits for somebody who reads its stderr");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    };
+    drop(pipe);
+    assert!(status.success());
+    assert_eq!(traces(folder.path()).len(), 150);
+}

@@ -28,4 +28,4 @@ pub(crate) use settings::Plane;
 #[cfg(feature = "candle")]
 pub(crate) use state::alarms_at_negative_infinity;
 pub use state::{configure, set_rank};
-pub(crate) use state::{first_call, records, state};
+pub(crate) use state::{first_call, records, state, writer_hangs};

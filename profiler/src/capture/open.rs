@@ -78,10 +78,14 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
             .and_then(|items| u64::try_from(items).ok()),
     });
     let session = Session::new();
+    let place = record::OutputPlace {
+        file,
+        open_list: reservation.open_list(),
+    };
     let ending = ending(state, &wanted, step, reservation);
     let output = Output::new(
         Arc::clone(&session),
-        file,
+        place,
         &meta,
         record::Limits {
             records_spans: state.settings.planes.contains(Plane::Spans),

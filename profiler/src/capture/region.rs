@@ -1,5 +1,6 @@
 //! A measured call: counted, captured where it is selected, and closed whatever way it ends.
 
+use std::cell::Cell;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -114,7 +115,7 @@ pub(crate) struct Capture {
     session: Arc<Session>,
     pub(super) call: Arc<Call>,
     /// The opening thread's recorder and the measured span's token; a future's polls have their own.
-    own: Option<(&'static Recorder, u64)>,
+    own: Cell<Option<(&'static Recorder, u64)>>,
     /// The thread unwound already when the call began: that panic is not the call's.
     unwinding: bool,
     #[cfg(feature = "candle")]
@@ -391,7 +392,7 @@ fn select(
     Some(Box::new(Capture {
         session,
         call: Arc::clone(call),
-        own: None,
+        own: Cell::new(None),
         unwinding: std::thread::panicking(),
         #[cfg(feature = "candle")]
         sync: open::sync_device(state, told.sync),
@@ -408,7 +409,7 @@ impl Capture {
         let recorder = self.session.attach();
         self.synchronize();
         let token = recorder.open_cold(source, Some(start));
-        self.own = Some((recorder, token));
+        self.own.set(Some((recorder, token)));
     }
 
     /// Waits for the device, where that was asked for and the device is not the CPU.
@@ -423,14 +424,14 @@ impl Capture {
 
     /// Ends the measured span of a call that is not a future.
     fn end_span(&self) {
-        if let Some((recorder, token)) = self.own {
+        if let Some((recorder, token)) = self.own.get() {
             self.synchronize();
             recorder.close_cold(token);
         }
     }
 
     pub(crate) fn record(&self, make: impl FnOnce(&mut dyn FnMut(Evidence))) {
-        if let Some((recorder, _)) = self.own {
+        if let Some((recorder, _)) = self.own.get() {
             crate::record::observe(recorder, || Owner::LastEnded, make);
         }
     }
@@ -460,11 +461,9 @@ impl Capture {
 
     fn close(&self, end: End) {
         if self.session.end(end) && self.session.wait().is_none() {
-            crate::say::say!(
-                "the writer of a trace made no progress for 5 s; the program goes on without it"
-            );
+            state::writer_hangs();
         }
-        if let Some((recorder, _)) = self.own {
+        if let Some((recorder, _)) = self.own.take() {
             recorder.leave();
         }
         self.call.over();
@@ -474,7 +473,7 @@ impl Capture {
 impl Drop for Capture {
     /// The evidence of a call was recorded, or its recording was cut short: the capture ends either way.
     fn drop(&mut self) {
-        if !self.session.has_ended() {
+        if self.own.get().is_some() || !self.session.has_ended() {
             self.close(self.panic().map_or(End::Complete, End::Failed));
         }
     }

@@ -22,15 +22,13 @@ pub(super) fn show(to: &SummaryTo, digest: &Digest, path: &Path) {
     match to {
         SummaryTo::Off => {}
         SummaryTo::Stderr => {
-            let stderr = std::io::stderr();
-            let terminal = stderr.is_terminal();
+            let terminal = std::io::stderr().is_terminal();
             let no_color = std::env::var_os("NO_COLOR");
             let colour = summary::wants_colour(terminal, no_color.as_deref());
             let start = if terminal { CLEAR_LINE } else { "" };
             let text = summary::render(digest, &Look { colour, ..look });
             let text = format!("{start}{}{text}", gap());
-            // Nobody is left to tell where stderr cannot be written.
-            let _ = stderr.lock().write_all(text.as_bytes());
+            crate::say::text(&text);
         }
         SummaryTo::File(file) => {
             let text = format!("{}{}", gap(), summary::render(digest, &look));

@@ -15,7 +15,7 @@ pub(crate) struct State {
     pub(crate) files: Files,
     /// Something was captured, or it was said why it could not be.
     pub(crate) captured: AtomicBool,
-    /// A trace could not be created; that has been said, and no other is tried.
+    /// A trace could not be created, or not written; that has been said, and no other is tried.
     pub(crate) broken: AtomicBool,
 }
 
@@ -86,6 +86,16 @@ pub(crate) fn records(plane: Plane) -> bool {
 #[cfg(feature = "candle")]
 pub(crate) fn alarms_at_negative_infinity() -> bool {
     known().is_some_and(|state| state.settings.nonfinite.inf)
+}
+
+/// The writer has made no progress for so long that nobody waits for it any more: no other capture is opened.
+pub(crate) fn writer_hangs() {
+    let said = known().is_some_and(|state| state.broken.swap(true, Ordering::Relaxed));
+    if !said {
+        say!(
+            "the writer of a trace made no progress for 5 s; the program goes on without it, and nothing more is captured"
+        );
+    }
 }
 
 /// A thread runs annotated code for the first time.

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::trace::TraceEvent;
+use crate::trace::legacy::LegacyLines;
 
 /// Lines are gathered up to this many bytes before they are handed to the system.
 const ENOUGH: usize = 1 << 16;
@@ -16,12 +17,14 @@ const ENOUGH: usize = 1 << 16;
 pub(super) struct Output {
     file: File,
     pending: Vec<u8>,
+    /// There where the lines are of the old schema.
+    legacy: Option<LegacyLines>,
     fault: Option<String>,
 }
 
 impl Output {
     /// Creates the file, or empties it, and its folders.
-    pub(super) fn create(path: &Path) -> Result<Self> {
+    pub(super) fn create(path: &Path, legacy: bool) -> Result<Self> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("create folder {} of a trace", folder.display()))?;
@@ -35,6 +38,7 @@ impl Output {
         Ok(Self {
             file,
             pending: Vec::new(),
+            legacy: legacy.then(LegacyLines::default),
             fault: None,
         })
     }
@@ -42,11 +46,21 @@ impl Output {
     pub(super) fn write(&mut self, event: &TraceEvent) -> Result<()> {
         self.check()?;
         let before = self.pending.len();
-        if let Err(error) = serde_json::to_writer(&mut self.pending, event) {
-            self.pending.truncate(before);
-            return Err(self.fail(format!("write an event: {error}")));
+        let written = match &mut self.legacy {
+            None => serde_json::to_writer(&mut self.pending, event).map(|()| true),
+            Some(legacy) => match legacy.of(event) {
+                Some(line) => serde_json::to_writer(&mut self.pending, &line).map(|()| true),
+                None => Ok(false),
+            },
+        };
+        match written {
+            Ok(true) => self.pending.push(b'\n'),
+            Ok(false) => {}
+            Err(error) => {
+                self.pending.truncate(before);
+                return Err(self.fail(format!("write an event: {error}")));
+            }
         }
-        self.pending.push(b'\n');
         if self.pending.len() >= ENOUGH {
             self.flush()?;
         }

@@ -33,6 +33,8 @@ pub struct ProfileRun {
     pub tags: BTreeMap<String, String>,
     /// See [`Self::strict`].
     pub strict: bool,
+    /// See [`Self::legacy_schema`].
+    pub legacy_schema: bool,
 }
 
 impl ProfileRun {
@@ -86,6 +88,7 @@ impl ProfileRun {
             comparison_identity: None,
             tags: BTreeMap::new(),
             strict: false,
+            legacy_schema: false,
         }
     }
 
@@ -154,8 +157,19 @@ impl ProfileRun {
         }
     }
 
+    /// Writes the trace in `candle-graph/trace/6`, for readers that know only that. What it has no line for is left out:
+    /// statistics and numbers, times measured by a device, flows of data, labels of tensors, samples of device memory
+    /// without both figures; and the outcome, so that a failed trace is told only by the spans that never ended.
+    #[must_use]
+    pub fn legacy_schema(self) -> Self {
+        Self {
+            legacy_schema: true,
+            ..self
+        }
+    }
+
     /// The `meta` line of a run that starts now.
-    pub(super) fn into_meta(self) -> TraceRunMeta {
+    pub(crate) fn into_meta(self) -> TraceRunMeta {
         TraceRunMeta {
             run_id: stamp::run_id(),
             correlation_id: self.correlation_id,

@@ -67,12 +67,12 @@ pub(super) struct State {
 
 impl Shared {
     pub(super) fn open(path: &Path, run: ProfileRun) -> Result<Self> {
-        let strict = run.strict;
+        let (strict, legacy) = (run.strict, run.legacy_schema);
         let meta = run.into_meta();
         let opening = || format!("open trace session {}", path.display());
         meta.validate().with_context(opening)?;
         meta.capture_contract.validate().with_context(opening)?;
-        let mut output = Output::create(path)?;
+        let mut output = Output::create(path, legacy)?;
         let checks = Checks::new(&meta.capture_contract, strict, &meta.entrypoint);
         let root = SpanStartEvent {
             id: span_name(ROOT),

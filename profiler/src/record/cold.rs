@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::detached::SpanCell;
 use super::site::SpanSource;
-use crate::trace::{GradientEvent, TensorEvent, TensorStatsEvent};
+use crate::trace::{GradientEvent, TensorEvent, TensorStatsEvent, TensorStatsExtra};
 
 /// A rare record of a thread's stream.
 pub(crate) enum Cold {
@@ -34,6 +34,24 @@ pub(crate) enum Cold {
     },
     /// The caller waited for the writer.
     Waited { ticks: u64 },
+}
+
+impl Cold {
+    /// About the bytes that the record takes; the same whenever it is asked.
+    pub(crate) fn weight(&self) -> usize {
+        /// What goes with each: the box, and small texts.
+        const OVERHEAD: usize = 64;
+        let own = match self {
+            Self::Open { source, .. } => source.own_text().len(),
+            Self::OpenDetached { cell, .. } => {
+                let source = cell.source.as_ref();
+                size_of::<SpanCell>() + source.map_or(0, |source| source.own_text().len())
+            }
+            Self::Evidence { evidence, .. } => evidence.weight(),
+            _ => 0,
+        };
+        size_of::<Self>() + OVERHEAD + own
+    }
 }
 
 /// What only the measured span's start says.
@@ -95,6 +113,19 @@ impl Evidence {
             _ => 0,
         };
         1024 + 24 * shape + 6 * self.label().len()
+    }
+
+    fn weight(&self) -> usize {
+        let (event, shape) = match self {
+            Self::Statistics { event, .. } | Self::Scalar { event, .. } => (
+                size_of::<TensorStatsEvent>() + size_of::<TensorStatsExtra>(),
+                event.shape.len(),
+            ),
+            Self::Tensor(event) => (size_of::<TensorEvent>(), event.shape.len()),
+            Self::Gradient(_) => (size_of::<GradientEvent>(), 0),
+            Self::Note(text) => (text.len(), 0),
+        };
+        event + shape * size_of::<usize>() + self.label().len()
     }
 
     /// What it is of.

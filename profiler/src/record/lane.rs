@@ -10,7 +10,7 @@ use super::detached::{Ordinals, SpanCell};
 use super::recorder::{self, Recorder, token};
 use super::session::{Room, STUCK, Session, Ticket};
 use super::site::SpanSource;
-use super::stream::{Consumer, Producer, Record, clock};
+use super::stream::{self, Consumer, Producer, Record, clock};
 use crate::instrument::{Shared as ByHand, SpanId};
 
 /// What a recorder's thread keeps besides the hot fields.
@@ -191,41 +191,55 @@ impl Recorder {
 
     /// Adds a record, waiting for the writer where there is no room. Nothing is added once the session has ended.
     fn push(&self, lane: &mut Lane, record: Record) {
+        if let Some(ticks) = self.put(lane, record, stream::is_crowded()) {
+            // How long it waited is told at once, whatever waits besides.
+            self.put(
+                lane,
+                Record::cold(clock().raw(), Cold::Waited { ticks }),
+                false,
+            );
+        }
+    }
+
+    /// Adds a record; `crowded`: not before the writer has got on. Gives the ticks that it waited, if it did.
+    fn put(&self, lane: &mut Lane, record: Record, mut crowded: bool) -> Option<u64> {
         let mut waiting: Option<Instant> = None;
         let mut stalled_since: Option<Instant> = None;
         loop {
             let Some(session) = lane.session() else {
-                return record.discard();
+                record.discard();
+                return None;
             };
             if session.has_ended() || !crate::capture::is_owner() {
                 session.count_late(1);
                 lane.retire();
                 continue;
             }
-            let cursor = self.cursor.load(Ordering::Relaxed);
-            if cursor != lane.producer.link() {
-                // SAFETY: the cursor is below the chunk's link slot, in memory that this thread alone fills.
-                unsafe { cursor.write(record) };
-                self.cursor.store(cursor.wrapping_add(1), Ordering::Release);
-                break;
-            }
-            // SAFETY: this thread is the producer and its cursor is at the link slot.
-            let extended = unsafe { lane.producer.extend(self.consumed.load(Ordering::Acquire)) };
-            if let Some(cursor) = extended {
-                self.cursor.store(cursor, Ordering::Release);
-                continue;
+            if !crowded {
+                let cursor = self.cursor.load(Ordering::Relaxed);
+                if cursor != lane.producer.link() {
+                    // SAFETY: the cursor is below the chunk's link slot, in memory that this thread alone fills.
+                    unsafe { cursor.write(record) };
+                    self.cursor.store(cursor.wrapping_add(1), Ordering::Release);
+                    return waiting.map(ticks_since);
+                }
+                let consumed = self.consumed.load(Ordering::Acquire);
+                // SAFETY: this thread is the producer and its cursor is at the link slot.
+                if let Some(cursor) = unsafe { lane.producer.extend(consumed) } {
+                    self.cursor.store(cursor, Ordering::Release);
+                    continue;
+                }
             }
             waiting.get_or_insert_with(Instant::now);
             let stalled = *stalled_since.get_or_insert_with(Instant::now);
             match session.wait_for_room(stalled) {
-                Room::Moving => stalled_since = None,
+                Room::Moving => {
+                    stalled_since = None;
+                    crowded = false;
+                }
                 Room::Soon => {}
                 Room::Stuck => session.abandon(STUCK),
             }
-        }
-        if let Some(since) = waiting {
-            let ticks = ticks_since(since);
-            self.push(lane, Record::cold(clock().raw(), Cold::Waited { ticks }));
         }
     }
 

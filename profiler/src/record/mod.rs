@@ -8,6 +8,7 @@ mod future;
 mod guard;
 mod handle;
 mod lane;
+mod open_list;
 mod output;
 mod parked;
 mod reading;
@@ -16,6 +17,8 @@ mod replay;
 mod session;
 mod site;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub(crate) use cold::{Evidence, MeasuredStart, Owner};
@@ -23,7 +26,7 @@ pub use future::{AsyncSpan, Instrumented, instrument};
 pub use guard::{Ended, Span};
 pub(crate) use guard::{Elsewhere, Place, observe};
 pub use handle::{Entered, Handle, current};
-pub(crate) use output::{Closing, Ending, Output};
+pub(crate) use output::{Closing, Ending, Output, Place as OutputPlace};
 pub(crate) use recorder::{Recorder, current as recorder};
 pub(crate) use replay::Limits;
 pub(crate) use session::{End, Finished, Session};

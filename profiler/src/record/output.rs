@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::open_list::OpenList;
 use super::reading::Reading;
 use super::replay::{Limits, Replay};
 use super::session::{End, Finished, Session, Ticket};
@@ -21,9 +23,18 @@ pub(crate) struct Output {
     file: File,
     /// The first error of the file; nothing is written after it.
     broken: Option<String>,
+    open_list: OpenList,
     lanes: Vec<Reading>,
     replay: Replay,
     ending: Ending,
+}
+
+/// Where a capture is written.
+pub(crate) struct Place {
+    /// The trace while it grows.
+    pub(crate) file: File,
+    /// The list of what is open and has no lines in the trace yet.
+    pub(crate) open_list: PathBuf,
 }
 
 /// What happens to the file once all is written: it gets its name, or not, and the person is told.
@@ -41,7 +52,7 @@ pub(crate) struct Closing {
 impl Output {
     pub(crate) fn new(
         session: Arc<Session>,
-        file: File,
+        place: Place,
         meta: &TraceRunMeta,
         limits: Limits,
         digest: Digest,
@@ -50,7 +61,8 @@ impl Output {
         let replay = Replay::new(session.origin, meta, limits, digest);
         Self {
             session,
-            file,
+            file: place.file,
+            open_list: OpenList::new(place.open_list, meta.run_id.clone()),
             broken: None,
             lanes: Vec::new(),
             replay,
@@ -88,7 +100,14 @@ impl Output {
                     if !progress.more {
                         break;
                     }
-                    write_batch(&mut self.file, &mut self.broken, &mut self.replay);
+                    if self.replay.lines().len() >= BATCH {
+                        write_lines(
+                            &mut self.file,
+                            &mut self.open_list,
+                            &mut self.broken,
+                            &mut self.replay,
+                        );
+                    }
                 }
             }
             if !waiting || !moved {
@@ -98,7 +117,12 @@ impl Output {
     }
 
     fn write(&mut self) {
-        write_lines(&mut self.file, &mut self.broken, &mut self.replay);
+        write_lines(
+            &mut self.file,
+            &mut self.open_list,
+            &mut self.broken,
+            &mut self.replay,
+        );
     }
 
     /// Ends the trace at the reading `at`.
@@ -117,6 +141,9 @@ impl Output {
             self.broken = self.file.flush().err().map(|error| error.to_string());
         }
         drop(self.file);
+        if self.broken.is_none() {
+            self.open_list.remove();
+        }
         (self.ending)(Closing {
             broken: self.broken,
             inner: self.replay.inner(),
@@ -126,14 +153,15 @@ impl Output {
     }
 }
 
-fn write_batch(file: &mut File, broken: &mut Option<String>, replay: &mut Replay) {
-    if replay.lines().len() >= BATCH {
-        write_lines(file, broken, replay);
-    }
-}
-
 /// Writes and empties the buffer. After the first error lines are dropped: a gap would make the trace a lie.
-fn write_lines(file: &mut File, broken: &mut Option<String>, replay: &mut Replay) {
+fn write_lines(
+    file: &mut File,
+    open_list: &mut OpenList,
+    broken: &mut Option<String>,
+    replay: &mut Replay,
+) {
+    // First, since lines may tell of what happened in a span that has none yet.
+    open_list.add(&replay.newly_open());
     if !replay.lines().is_empty() && broken.is_none() {
         match file.write_all(replay.lines()) {
             Ok(()) => writer::count_progress(),

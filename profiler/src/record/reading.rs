@@ -407,6 +407,7 @@ impl Reading {
         };
         replay.budget.closed();
         let duration = now.saturating_sub(frame.start_ns);
+        let overhead = overhead.min(duration);
         EndLine {
             id: frame.id,
             duration_ns: duration,

@@ -15,11 +15,10 @@ use super::stream::clock;
 use crate::phase::ExecutionStep;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{
-    GradientEvent, GradientState, RunOutcome, SpanKind, TensorStatsEvent, TerminalEvent,
-    TraceEvent, TraceRunMeta,
+    RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
 };
 use crate::view::summary::{
-    self, ClosedSpan, Digest, Gradient, HowClosed, SiteId, SpanSite, Statistics, StepTag,
+    ClosedSpan, Digest, HowClosed, SiteId, SpanSite, StepTag, gradient_of, statistics_of,
 };
 
 /// The root span's number.
@@ -48,6 +47,8 @@ pub(super) struct Replay {
     sites: HashMap<usize, Site, BuildHasherDefault<AddressHasher>>,
     pub(super) named_threads: HashSet<u64>,
     pub(super) open_detached: BTreeMap<u64, OpenDetached>,
+    /// The last detached span that [`Self::newly_open`] has been through.
+    listed: u64,
     pub(super) digest: Digest,
     /// Spans and records besides the root and the measured span.
     pub(super) inner: u64,
@@ -110,6 +111,7 @@ impl Replay {
             sites: HashMap::default(),
             named_threads: HashSet::new(),
             open_detached: BTreeMap::new(),
+            listed: ROOT,
             digest,
             inner: 0,
             late: 0,
@@ -150,10 +152,7 @@ impl Replay {
         if !self.records_spans {
             return false;
         }
-        let own_text = match source {
-            SpanSource::Site(_) => 0,
-            SpanSource::Named(_, name) | SpanSource::Free { name, .. } => 6 * name.len(),
-        };
+        let own_text = 6 * source.own_text().len();
         let fits = self.budget.fits(self.lines.len(), LINE + own_text);
         if !fits {
             self.budget.drop(&source.name());
@@ -300,6 +299,37 @@ impl Replay {
         id
     }
 
+    /// The starts of the detached spans that have been opened since this was asked last, and are open. As parent they
+    /// have the one they began in: which it is in the end is known when they end.
+    pub(super) fn newly_open(&mut self) -> Vec<u8> {
+        let mut lines = Vec::new();
+        for (id, span) in self.open_detached.range(self.listed + 1..) {
+            let Some(source) = &span.cell.source else {
+                continue;
+            };
+            let ancestors =
+                std::iter::successors(span.cell.parent.as_ref(), |cell| cell.parent.as_ref());
+            let parent = ancestors.into_iter().find_map(|cell| cell.id());
+            let (file, line) = source.place();
+            StartLine {
+                id: *id,
+                parent: Some(parent.unwrap_or(ROOT)),
+                name: &quoted(&source.name()),
+                start_ns: self.ns(span.cell.start),
+                kind: source.kind(),
+                measured: span.cell.measured.is_some(),
+                step: source.step(),
+                place: Some((&quoted(file), line)),
+                thread: None,
+                thread_name: None,
+                since_previous_ns: span.cell.measured.and_then(|start| start.since_previous_ns),
+            }
+            .write(&mut lines);
+        }
+        self.listed = self.last_id;
+        lines
+    }
+
     /// A length of ticks in nanoseconds.
     pub(super) fn span_of(&self, ticks: u64) -> u64 {
         clock().delta_as_nanos(self.origin, self.origin.saturating_add(ticks))
@@ -325,6 +355,8 @@ impl Replay {
         };
         let start_ns = self.ns(cell.start);
         let duration_ns = self.ns(end).saturating_sub(start_ns);
+        // Several threads may have worked inside the span at once, each with an overhead of its own.
+        let overhead_ns = span.overhead_ns.min(duration_ns);
         let parent = Some(parent.unwrap_or(ROOT));
         let row = self.start_line(id, parent, start_ns, source, cell.measured, thread);
         EndLine {
@@ -332,7 +364,7 @@ impl Replay {
             duration_ns,
             busy_ns: polled.map(|(busy, _)| busy.min(duration_ns)),
             polls: polled.map(|(_, polls)| polls),
-            overhead_ns: (span.overhead_ns > 0).then_some(span.overhead_ns),
+            overhead_ns: (overhead_ns > 0).then_some(overhead_ns),
             cut: flags.cut,
             cancelled: flags.cancelled,
             panicked: flags.panicked,
@@ -342,7 +374,7 @@ impl Replay {
         let closed = ClosedSpan {
             duration_ns,
             child_ns: span.children_ns,
-            overhead_ns: span.overhead_ns,
+            overhead_ns,
             child_overhead_ns: span.children_overhead_ns,
             measured: cell.measured.is_some(),
             how: flags,
@@ -407,7 +439,7 @@ impl Replay {
         EndLine {
             id: ROOT,
             duration_ns: now,
-            overhead_ns: (self.root_overhead > 0).then_some(self.root_overhead),
+            overhead_ns: (self.root_overhead > 0).then_some(self.root_overhead.min(now)),
             ..EndLine::default()
         }
         .write(&mut self.lines);
@@ -451,45 +483,5 @@ fn row_of<'a>(name: &'a str, source: &SpanSource, measured: bool) -> SpanSite<'a
             ExecutionStep::Optimizer => StepTag::Optimizer,
         }),
         measured,
-    }
-}
-
-fn gradient_of(event: &GradientEvent) -> Gradient<'_> {
-    Gradient {
-        root: &event.root,
-        key: &event.key,
-        state: match event.state {
-            GradientState::Present => summary::GradientState::Present,
-            GradientState::Missing => summary::GradientState::Missing,
-            GradientState::Zero => summary::GradientState::Zero,
-            GradientState::NonFinite => summary::GradientState::NonFinite,
-        },
-        norm: event.norm,
-        reason: event
-            .extra
-            .as_deref()
-            .and_then(|extra| extra.reason.as_deref()),
-    }
-}
-
-/// A record's figures as the summary takes them.
-fn statistics_of(event: &TensorStatsEvent, alarm: Option<bool>) -> Statistics<'_> {
-    let extra = event.extra.as_deref();
-    Statistics {
-        shape: &event.shape,
-        dtype: &event.dtype,
-        elements: event.elements,
-        non_finite: event.non_finite,
-        rms: event.rms,
-        abs_max: event.abs_max,
-        mean: event.mean,
-        min: extra.and_then(|extra| extra.min),
-        max: extra.and_then(|extra| extra.max),
-        zeros: extra.and_then(|extra| extra.zeros),
-        nan: extra.and_then(|extra| extra.nan),
-        pos_inf: extra.and_then(|extra| extra.pos_inf),
-        neg_inf: extra.and_then(|extra| extra.neg_inf),
-        first_non_finite: extra.and_then(|extra| extra.first_non_finite.as_deref()),
-        alarm,
     }
 }

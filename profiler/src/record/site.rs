@@ -151,6 +151,14 @@ impl SpanSource {
         }
     }
 
+    /// The text that was built for this one span.
+    pub(crate) fn own_text(&self) -> &str {
+        match self {
+            Self::Site(_) => "",
+            Self::Named(_, name) | Self::Free { name, .. } => name,
+        }
+    }
+
     pub(crate) fn kind(&self) -> SpanKind {
         match self {
             Self::Site(site) | Self::Named(site, _) => site.kind,

@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 use super::cold::Cold;
@@ -55,6 +55,7 @@ impl Record {
     }
 
     pub(crate) fn cold(ticks: u64, cold: Cold) -> Self {
+        BACKLOG.fetch_add(cold.weight(), Ordering::Relaxed);
         let boxed: *mut () = Box::into_raw(Box::new(cold)).cast();
         Self {
             ticks,
@@ -84,7 +85,9 @@ impl Record {
         match self.word.addr() & TAGS {
             COLD => {
                 // SAFETY: `cold` made this pointer from a `Box<Cold>`, and the caller decodes it once.
-                Word::Cold(unsafe { Box::from_raw(untagged.cast()) })
+                let cold: Box<Cold> = unsafe { Box::from_raw(untagged.cast()) };
+                BACKLOG.fetch_sub(cold.weight(), Ordering::Relaxed);
+                Word::Cold(cold)
             }
             tag @ (LINK | LINK_EXTRA) => Word::Link {
                 next: untagged.cast(),
@@ -99,14 +102,26 @@ impl Record {
     }
 }
 
-/// Records in a chunk of the pool, the link included: 256 KiB.
-const CHUNK: usize = 16 * 1024;
+/// Bytes of the boxed records that wait for the writer.
+static BACKLOG: AtomicUsize = AtomicUsize::new(0);
+
+/// Beyond this a thread that adds a boxed record lets the writer get on first: 16 bytes in a chunk may stand for a
+/// megabyte of text.
+const MOST_BACKLOG: usize = 64 << 20;
+
+/// Whether the writer is so far behind that boxed records take too much memory.
+pub(super) fn is_crowded() -> bool {
+    BACKLOG.load(Ordering::Relaxed) > MOST_BACKLOG
+}
+
+/// Records in a chunk of the pool, the link included: 256 KiB. (Miri, which takes its time, has to see many chunks.)
+const CHUNK: usize = if cfg!(miri) { 16 } else { 16 * 1024 };
 /// Chunks in the pool: 40 MiB, room for a burst of 1.3 Mi spans.
-const CHUNKS: usize = 160;
+const CHUNKS: usize = if cfg!(miri) { 4 } else { 160 };
 /// The smallest page of memory that systems hand out.
 const PAGE: usize = 4096;
 /// Records in a thread's own first chunk, the link included: 4 KiB.
-const FIRST: usize = 256;
+const FIRST: usize = if cfg!(miri) { 8 } else { 256 };
 
 /// Memory for records, all fields of which are initialised before the consumer may see them.
 struct Slots(Box<[UnsafeCell<Record>]>);
@@ -342,6 +357,9 @@ pub(crate) fn nowhere() -> AtomicPtr<Record> {
 /// The process's one clock for captures: the TSC where it is invariant, calibrated when first used.
 pub(crate) fn clock() -> &'static quanta::Clock {
     static CLOCK: OnceLock<quanta::Clock> = OnceLock::new();
+    #[cfg(miri)]
+    return CLOCK.get_or_init(|| quanta::Clock::mock().0);
+    #[cfg(not(miri))]
     CLOCK.get_or_init(quanta::Clock::new)
 }
 

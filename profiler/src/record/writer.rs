@@ -196,3 +196,57 @@ fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
         "a fault of candle-profiler's own ended the capture; please report it".to_owned()
     })
 }
+
+#[cfg(all(test, unix, not(miri)))]
+mod tests {
+    use std::io::Read;
+    use std::process::Command;
+
+    use crate::record::prepare;
+    use crate::record::tests::capture;
+
+    /// Set in the child, whose writer is to hang.
+    const CHILD: &str = "CANDLE_PROFILER_TEST_HANGS";
+
+    /// The writer is one for the process, so the one that hangs has a process of its own.
+    #[test]
+    fn a_writer_that_hangs_ends_the_capture_and_nobody_waits_for_ever() {
+        if std::env::var_os(CHILD).is_some() {
+            return hang();
+        }
+        let output = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "--nocapture"])
+            .arg("record::writer::tests::a_writer_that_hangs_ends_the_capture_and_nobody_waits_for_ever")
+            .env(CHILD, "1")
+            .output()
+            .expect("a child");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(
+            said.matches("made no progress for 5 s").count(),
+            1,
+            "{said}"
+        );
+    }
+
+    /// A pipe that nobody reads stands for a disk that does not answer.
+    fn hang() {
+        use crate::record::{CallSite, Name};
+        static SITE: CallSite = CallSite::new(Name::Text("work"), file!(), line!());
+
+        prepare();
+        let (mut reader, writer) = std::io::pipe().expect("a pipe");
+        let session = capture(std::fs::File::from(std::os::fd::OwnedFd::from(writer)));
+        let recorder = session.attach();
+        // More than all chunks hold: the thread has to wait for room, and is let go.
+        for _ in 0..2_000_000 {
+            let token = recorder.open(&SITE);
+            recorder.close(token);
+        }
+        assert!(session.has_ended(), "it was ended for the want of progress");
+        recorder.leave();
+        // The writer was let go of in the middle of a write, which is done when somebody reads.
+        let mut byte = [0];
+        assert_eq!(reader.read(&mut byte).expect("a byte"), 1);
+    }
+}

@@ -12,8 +12,9 @@ use super::events::{
     DeviceIntervalEvent, DeviceMemoryEvent, EdgeEvent, GradientEvent, MemoryEvent, OpEvent,
     SpanEndEvent, SpanStartEvent, TensorEvent, TensorStatsEvent, TerminalEvent, TraceEvent,
 };
-use super::memory::{MemoryAction, exact_elem_count, resolve_dense_tensor_bytes};
-use super::schema::{RunOutcome, Schema, SpanRecord, TraceRunMeta, TraceSummary};
+use super::memory::{MemoryAction, resolve_dense_tensor_bytes};
+use super::schema::{RunOutcome, SpanRecord, TraceRunMeta, TraceSummary};
+use super::sequence::Sequence;
 use super::span_index::SpanIndex;
 
 /// A trace: what its lines say, by kind. `spans` are sorted by id, the rest is in the order of the
@@ -250,9 +251,9 @@ pub fn write_jsonl(path: impl AsRef<Path>, events: &[TraceEvent]) -> Result<()> 
 /// Puts a document together event by event, and refuses what cannot stand where it does.
 #[derive(Default)]
 pub(super) struct Builder {
-    meta: Option<(Schema, String, TraceRunMeta)>,
+    sequence: Sequence,
+    meta: Option<(String, TraceRunMeta)>,
     spans: Vec<SpanRecord>,
-    index: SpanIndex,
     ops: Vec<OpEvent>,
     tensors: Vec<TensorEvent>,
     tensor_stats: Vec<TensorStatsEvent>,
@@ -266,26 +267,17 @@ pub(super) struct Builder {
 
 impl Builder {
     pub(super) fn push(&mut self, event: TraceEvent) -> Result<()> {
-        ensure!(
-            self.terminal.is_none(),
-            "there is a record after the `terminal` one, which must be the last"
-        );
-        if let TraceEvent::Meta { schema, run } = event {
-            ensure!(
-                self.meta.is_none(),
-                "there is a second `meta` record, only the first one may be"
-            );
-            self.meta = Some((Schema::named(&schema)?, schema, *run));
-            return Ok(());
-        }
-        let Some((schema, name, _)) = &self.meta else {
-            bail!("the first record is no `meta`, which every trace starts with");
-        };
+        let place = self.sequence.admit(&event)?;
         match event {
-            // Taken above.
-            TraceEvent::Meta { .. } => {}
-            TraceEvent::SpanStart(start) => self.start_span(start)?,
-            TraceEvent::SpanEnd(end) => self.end_span(end)?,
+            TraceEvent::Meta { schema, run } => self.meta = Some((schema, *run)),
+            TraceEvent::SpanStart(start) => self.spans.push(started(start)),
+            TraceEvent::SpanEnd(end) => {
+                if let Some(span) = place.and_then(|place| self.spans.get_mut(place)) {
+                    span.closed = true;
+                    span.duration_ns = end.duration_ns;
+                    span.end_extra = end.extra;
+                }
+            }
             TraceEvent::Op(mut op) => {
                 op.output_dense_bytes =
                     resolve_dense_tensor_bytes(op.output_dense_bytes, &op.shape, &op.dtype);
@@ -296,76 +288,31 @@ impl Builder {
                     resolve_dense_tensor_bytes(tensor.dense_bytes, &tensor.shape, &tensor.dtype);
                 self.tensors.push(tensor);
             }
-            TraceEvent::TensorStats(stats) => {
-                ensure!(
-                    schema.has_tensor_stats(),
-                    "schema {name:?} has no `tensor_stats`, they came with the one after it"
-                );
-                check_stats(&stats)?;
-                self.tensor_stats.push(stats);
-            }
+            TraceEvent::TensorStats(stats) => self.tensor_stats.push(stats),
             TraceEvent::Memory(event) => self.memory.push(event),
             TraceEvent::DeviceMemory(sample) => self.device_memory.push(sample),
             TraceEvent::DeviceInterval(interval) => self.device_intervals.push(interval),
             TraceEvent::Gradient(gradient) => self.gradients.push(gradient),
             TraceEvent::Edge(edge) => self.edges.push(edge),
-            TraceEvent::Terminal(terminal) => {
-                check_terminal(&terminal)?;
-                self.terminal = Some(terminal);
-            }
+            TraceEvent::Terminal(terminal) => self.terminal = Some(terminal),
         }
         Ok(())
     }
 
-    fn start_span(&mut self, start: SpanStartEvent) -> Result<()> {
-        ensure!(
-            self.index.get(&start.id).is_none(),
-            "span {:?} starts twice, an id stands for one span",
-            start.id
-        );
-        ensure!(
-            self.index.insert(&start.id, self.spans.len()),
-            "there are more spans than can be read"
-        );
-        self.spans.push(SpanRecord {
-            id: start.id,
-            parent_id: start.parent_id,
-            name: start.name,
-            kind: start.kind,
-            measured: start.measured,
-            start_ns: start.start_ns,
-            closed: false,
-            duration_ns: 0,
-            step: start.step,
-            start_extra: start.extra,
-            end_extra: None,
-        });
-        Ok(())
-    }
-
-    fn end_span(&mut self, end: SpanEndEvent) -> Result<()> {
-        let place = self.index.get(&end.id);
-        let Some(span) = place.and_then(|place| self.spans.get_mut(place)) else {
-            bail!(
-                "span {:?} ends, but no span of this id has started before",
-                end.id
-            );
-        };
-        ensure!(!span.closed, "span {:?} ends twice", end.id);
-        span.closed = true;
-        span.duration_ns = end.duration_ns;
-        span.end_extra = end.extra;
-        Ok(())
-    }
-
     pub(super) fn finish(self) -> Result<TraceDocument> {
-        let Some((_, schema, run)) = self.meta else {
+        let Some((schema, run)) = self.meta else {
             bail!("there is no record at all; a trace starts with a `meta` one");
         };
-        let Some(terminal) = self.terminal else {
-            bail!("there is no `terminal` record; the trace was cut off");
-        };
-        let document = TraceDocument {
+        self.sequence.finish()?;
+        let ended = self.terminal.is_some();
+        // Of the old schema no trace has a last line: it was complete when it was there.
+        let terminal = self.terminal.unwrap_or(TerminalEvent {
+            outcome: RunOutcome::Complete,
+            timestamp_ns: 0,
+            reason: None,
+            extra: None,
+        });
+        let mut document = TraceDocument {
             schema,
             run,
             spans: sorted_by_id(self.spans),
@@ -380,6 +327,9 @@ impl Builder {
             terminal,
         };
         let latest = document.latest_host_ns();
+        if !ended {
+            document.terminal.timestamp_ns = latest;
+        }
         ensure!(
             document.terminal.timestamp_ns >= latest,
             "the `terminal` record's timestamp_ns is {}, before host evidence at {latest}; it must not be before any",
@@ -389,56 +339,20 @@ impl Builder {
     }
 }
 
-fn check_terminal(terminal: &TerminalEvent) -> Result<()> {
-    match (terminal.outcome, terminal.reason.as_deref()) {
-        (RunOutcome::Complete, None) => Ok(()),
-        (RunOutcome::Complete, Some(reason)) => {
-            bail!(
-                "the outcome is `complete`, but there is a reason {reason:?}; only `failed` has one"
-            )
-        }
-        (RunOutcome::Failed, reason) => {
-            ensure!(
-                reason.is_some_and(|reason| !reason.trim().is_empty()),
-                "the outcome is `failed`, but the reason is {reason:?}; it must say why"
-            );
-            Ok(())
-        }
+fn started(start: SpanStartEvent) -> SpanRecord {
+    SpanRecord {
+        id: start.id,
+        parent_id: start.parent_id,
+        name: start.name,
+        kind: start.kind,
+        measured: start.measured,
+        start_ns: start.start_ns,
+        closed: false,
+        duration_ns: 0,
+        step: start.step,
+        start_extra: start.extra,
+        end_extra: None,
     }
-}
-
-fn check_stats(stats: &TensorStatsEvent) -> Result<()> {
-    ensure!(
-        !stats.label.trim().is_empty(),
-        "tensor_stats: label is {:?}, it must not be empty",
-        stats.label
-    );
-    ensure!(
-        exact_elem_count(&stats.shape) == Some(stats.elements),
-        "tensor_stats {:?}: elements is {}, it must be the product of shape {:?}",
-        stats.label,
-        stats.elements,
-        stats.shape
-    );
-    ensure!(
-        stats.non_finite <= stats.elements,
-        "tensor_stats {:?}: non_finite is {}, of {} elements",
-        stats.label,
-        stats.non_finite,
-        stats.elements
-    );
-    for (field, value, lowest) in [
-        ("rms", stats.rms, 0.0),
-        ("abs_max", stats.abs_max, 0.0),
-        ("mean", stats.mean, f64::MIN),
-    ] {
-        ensure!(
-            value.is_finite() && value >= lowest,
-            "tensor_stats {:?}: {field} is {value}, allowed is a finite number from {lowest}",
-            stats.label
-        );
-    }
-    Ok(())
 }
 
 /// Sorts by the text of the id. Most ids fit into eight bytes, so comparing those as one number

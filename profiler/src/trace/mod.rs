@@ -8,10 +8,12 @@ pub mod document;
 pub mod events;
 pub mod extra;
 pub mod health;
+pub(crate) mod legacy;
 pub mod memory;
 pub mod read;
 pub mod schema;
-mod span_index;
+pub(crate) mod sequence;
+pub(crate) mod span_index;
 pub(crate) mod span_lines;
 pub(crate) mod stamp;
 

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::document::{Builder, TraceDocument};
 use super::events::TraceEvent;
+use super::legacy;
 
 /// Reads a trace file.
 ///
@@ -51,6 +52,9 @@ pub struct TraceEvents<R> {
     reader: R,
     buffer: Vec<u8>,
     line: usize,
+    /// The lines are of the old schema, which the first one says.
+    legacy: bool,
+    first: bool,
 }
 
 impl<R: BufRead> TraceEvents<R> {
@@ -60,6 +64,8 @@ impl<R: BufRead> TraceEvents<R> {
             reader,
             buffer: Vec::new(),
             line: 0,
+            legacy: false,
+            first: true,
         }
     }
 
@@ -86,9 +92,18 @@ impl<R: BufRead> Iterator for TraceEvents<R> {
                 Ok(text) => text.trim(),
                 Err(error) => return Some(Err(Error::new(error))),
             };
-            if !text.is_empty() {
-                return Some(parse_line(text).map_err(Error::new));
+            if text.is_empty() {
+                continue;
             }
+            if self.legacy {
+                return Some(legacy::parse_line(text).map_err(Error::new));
+            }
+            let event = parse_line(text).or_else(|error| {
+                self.legacy = self.first && legacy::is_meta(text);
+                if self.legacy { legacy::parse_line(text) } else { Err(error) }
+            });
+            self.first = false;
+            return Some(event.map_err(Error::new));
         }
     }
 }
@@ -98,7 +113,7 @@ impl<R: BufRead> Iterator for TraceEvents<R> {
 /// The derived reader of [`TraceEvent`] has the last word, but it copies every value before it
 /// knows the kind. A line that names its kind first, as all writers do, goes straight into that
 /// kind's own type; whatever that refuses is asked again, so that verdict and message are one.
-fn parse_line(line: &str) -> serde_json::Result<TraceEvent> {
+pub(crate) fn parse_line(line: &str) -> serde_json::Result<TraceEvent> {
     match parse_known_kind(line) {
         Some(event) => Ok(event),
         None => serde_json::from_str(line),

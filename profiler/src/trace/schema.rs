@@ -14,6 +14,8 @@ use crate::phase::{ExecutionPhase, ExecutionStep};
 pub const SCHEMA: &str = "candle-graph/trace/10";
 /// The schema before it, which is still read.
 pub const PREVIOUS_SCHEMA: &str = "candle-graph/trace/9";
+/// An old schema that is still read, and written on request: see [`crate::ProfileRun::legacy_schema`].
+pub const LEGACY_SCHEMA: &str = "candle-graph/trace/6";
 
 /// The schemas that are understood. An older one gets its own variant here, and what it lacks is
 /// asked of it by the document's builder.
@@ -22,6 +24,8 @@ pub(crate) enum Schema {
     V10,
     /// As 10, without `tensor_stats`.
     V9,
+    /// Read and written in [`super::legacy`].
+    V6,
 }
 
 impl Schema {
@@ -29,12 +33,28 @@ impl Schema {
         match name {
             SCHEMA => Ok(Self::V10),
             PREVIOUS_SCHEMA => Ok(Self::V9),
-            _ => bail!("schema {name:?} is not one that is read: {SCHEMA:?}, {PREVIOUS_SCHEMA:?}"),
+            LEGACY_SCHEMA => Ok(Self::V6),
+            _ => bail!(
+                "schema {name:?} is not one that is read: {SCHEMA:?}, {PREVIOUS_SCHEMA:?}, {LEGACY_SCHEMA:?}"
+            ),
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::V10 => SCHEMA,
+            Self::V9 => PREVIOUS_SCHEMA,
+            Self::V6 => LEGACY_SCHEMA,
         }
     }
 
     pub(crate) fn has_tensor_stats(self) -> bool {
         self == Self::V10
+    }
+
+    /// Whether a trace without a last line is one that was cut off.
+    pub(crate) fn has_terminal(self) -> bool {
+        self != Self::V6
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// Ids are nearly always `s1`, `s2`, … in nearly this order: those are looked up by their number,
 /// which spares a million spans a million hashes and copies of texts. Any other id still works.
 #[derive(Debug, Default)]
-pub(super) struct SpanIndex {
+pub(crate) struct SpanIndex {
     /// Place of `s{n}` at `n`, [`NONE`] where there is none.
     numbered: Vec<u32>,
     named: HashMap<String, u32>,
@@ -18,7 +18,7 @@ const NONE: u32 = u32::MAX;
 const SLACK: usize = 4096;
 
 impl SpanIndex {
-    pub(super) fn get(&self, id: &str) -> Option<usize> {
+    pub(crate) fn get(&self, id: &str) -> Option<usize> {
         let numbered = number_of(id).and_then(|number| self.numbered.get(number));
         match numbered {
             Some(&place) if place != NONE => Some(place as usize),
@@ -27,7 +27,7 @@ impl SpanIndex {
     }
 
     /// Adds an id that is not there yet. Gives `false` when there is no room for more.
-    pub(super) fn insert(&mut self, id: &str, place: usize) -> bool {
+    pub(crate) fn insert(&mut self, id: &str, place: usize) -> bool {
         let Some(place) = u32::try_from(place).ok().filter(|&place| place != NONE) else {
             return false;
         };

@@ -20,6 +20,12 @@ pub(crate) fn printable(text: &str, most: usize) -> String {
     fit(&clean, most)
 }
 
+/// A text of several sources as one line that a terminal shows as it is.
+pub(crate) fn printable_line(text: &str) -> String {
+    const MOST: usize = 4096;
+    printable(&text.replace(['\n', '\t'], " "), MOST)
+}
+
 fn escape_into(out: &mut String, text: &str) {
     for letter in text.chars() {
         match obeyed_or_hidden(letter) {
@@ -130,6 +136,35 @@ pub(crate) fn duration(nanoseconds: u64) -> String {
     format!("{:.1} h", nanoseconds / 3.6e12)
 }
 
+/// Bytes in the unit that a person would choose.
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1_000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut units = UNITS.iter();
+    let mut unit = units.next();
+    while value >= 999.5
+        && let Some(next) = units.next()
+    {
+        unit = Some(next);
+        value /= 1024.0;
+    }
+    // Nearly a KiB is less than 1 of them, and shown with as many digits.
+    format!("{} {}", three_digits(value), unit.unwrap_or(&"B"))
+}
+
+/// The same of a change, with its sign.
+pub(crate) fn signed_bytes(change: i64) -> String {
+    let sign = match change {
+        0 => "",
+        1.. => "+",
+        _ => "-",
+    };
+    format!("{sign}{}", bytes(change.unsigned_abs()))
+}
+
 /// A value from 1 to 1000 with three digits.
 fn three_digits(value: f64) -> String {
     let decimals = match value {
@@ -183,6 +218,31 @@ fn without_zeros(number: &str) -> &str {
         true => number.trim_end_matches('0').trim_end_matches('.'),
         false => number,
     }
+}
+
+/// Values as one line of at most so many columns: each between the least and the most of them, `×` where one is not
+/// finite or not there.
+#[cfg(feature = "cli")]
+pub(crate) fn sparkline(values: &[f64], most: usize) -> String {
+    const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let finite = || values.iter().copied().filter(|value| value.is_finite());
+    let least = finite().fold(f64::INFINITY, f64::min);
+    let range = finite().fold(f64::NEG_INFINITY, f64::max) - least;
+    let columns = values.len().min(most.max(1));
+    let column = |at: usize| {
+        // Each column shows the mean of the values that fall into it.
+        let part = values.get(at * values.len() / columns..(at + 1) * values.len() / columns)?;
+        if part.iter().any(|value| !value.is_finite()) {
+            return Some('×');
+        }
+        let mean = part.iter().sum::<f64>() / part.len() as f64;
+        let level = match range > 0.0 && range.is_finite() {
+            true => ((mean - least) / range * 7.0).round() as usize,
+            false => 0,
+        };
+        LEVELS.get(level).copied()
+    };
+    (0..columns).filter_map(column).collect()
 }
 
 /// A part of a whole in per cent; a dash where there is no whole.
@@ -296,6 +356,36 @@ mod tests {
             assert_eq!(duration(nanoseconds), text);
         }
         assert!(columns(&duration(u64::MAX)) <= 11);
+    }
+
+    #[test]
+    fn bytes_have_three_digits_and_a_fitting_unit() {
+        let cases = [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "0.98 KiB"),
+            (1_024, "1.00 KiB"),
+            (12_900_000, "12.3 MiB"),
+            (1_073_741_824, "1.00 GiB"),
+            (u64::MAX, "16.0 EiB"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(bytes(number), text);
+        }
+        assert_eq!(signed_bytes(2048), "+2.00 KiB");
+        assert_eq!(signed_bytes(-2048), "-2.00 KiB");
+        assert_eq!(signed_bytes(0), "0 B");
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn trends_show_the_way_of_the_values() {
+        assert_eq!(sparkline(&[0.0, 1.0, 2.0, 7.0], 8), "▁▂▃█");
+        assert_eq!(sparkline(&[3.0, 3.0], 8), "▁▁");
+        assert_eq!(sparkline(&[1.0, f64::NAN, 2.0], 8), "▁×█");
+        assert_eq!(sparkline(&[], 8), "");
+        let long: Vec<f64> = (0..1000).map(f64::from).collect();
+        assert_eq!(sparkline(&long, 8), "▁▂▃▄▅▆▇█");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::capture::process::is_alive;
+use crate::trace::stamp::process_of;
 use crate::view::text::{printable, shell_word};
 
 use super::shown;
@@ -61,7 +62,7 @@ impl Leftover {
     }
 }
 
-/// The number of the process that wrote a trace: its `run_id` is `run-{pid}-{nanoseconds}`.
+/// The number of the process that wrote a trace.
 fn writer_of(trace: &Path) -> Option<u32> {
     #[derive(Deserialize)]
     struct Meta {
@@ -74,6 +75,5 @@ fn writer_of(trace: &Path) -> Option<u32> {
         .read_until(b'\n', &mut line)
         .ok()?;
     let meta: Meta = serde_json::from_slice(&line).ok()?;
-    let (pid, _) = meta.run_id.strip_prefix("run-")?.split_once('-')?;
-    pid.parse().ok()
+    process_of(&meta.run_id)
 }

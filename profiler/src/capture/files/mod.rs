@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 pub(crate) use leftover::Leftover;
-pub(crate) use reservation::Reservation;
+pub(crate) use name::{open_list_of, without_partial};
+pub(crate) use reservation::{Reservation, move_to_new};
 
 use super::settings::{Settings, Target};
 use name::Stem;

@@ -98,8 +98,25 @@ fn without_ending(file: &Path) -> PathBuf {
 
 /// Where a trace grows.
 pub(super) fn partial_of(trace: &Path) -> PathBuf {
+    with_ending(trace, ".partial")
+}
+
+/// Where the spans of other threads and futures are listed while they are open and have no lines in the trace.
+pub(crate) fn open_list_of(trace: &Path) -> PathBuf {
+    with_ending(trace, ".open")
+}
+
+/// The trace's name, from where it grows.
+pub(crate) fn without_partial(partial: &Path) -> PathBuf {
+    match partial.extension() {
+        Some(extension) if extension == "partial" => partial.with_extension(""),
+        _ => partial.to_owned(),
+    }
+}
+
+fn with_ending(trace: &Path, ending: &str) -> PathBuf {
     let mut path = OsString::from(trace);
-    path.push(".partial");
+    path.push(ending);
     path.into()
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use super::name::{Stem, partial_of};
+use super::name::{Stem, open_list_of, partial_of, without_partial};
 use super::{Exact, at, lock};
 
 /// So many files of one name are looked at before the search for a free one is given up.
@@ -46,6 +46,11 @@ pub(super) struct Claim {
 impl Reservation {
     pub(super) fn new(claim: Claim, wish: Option<Wish>) -> Reservation {
         Reservation { claim, wish }
+    }
+
+    /// Where the spans that have no lines yet are listed.
+    pub(crate) fn open_list(&self) -> PathBuf {
+        open_list_of(&without_partial(&self.claim.partial))
     }
 
     /// Where the trace grows.
@@ -195,7 +200,7 @@ fn is_free(trace: &Path, replaces: Option<SystemTime>) -> bool {
 }
 
 /// Moves a file to a path where there is none, or fails with `AlreadyExists`.
-fn move_to_new(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn move_to_new(from: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Ok(()) => {
             // The trace is in place; a second name for it is told as a left-over later.

@@ -9,13 +9,14 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::document::TraceDocument;
-use super::schema::{RunOutcome, SpanRecord};
+use super::schema::{LEGACY_SCHEMA, RunOutcome, SpanRecord};
 
 mod coverage;
 mod edges;
 mod evidence;
 pub(crate) mod gradients;
 mod labels;
+mod legacy;
 pub(crate) mod memory;
 mod run;
 mod spans;
@@ -88,14 +89,18 @@ pub fn analyze_health(doc: &TraceDocument) -> TraceHealth {
     let spans = Spans::of(doc);
     let coverage = EvidenceCoverage::of(doc);
 
-    run::judge(doc, &mut issues);
-    spans::judge(doc, &spans, &coverage, &mut issues);
-    evidence::judge(doc, &spans, &mut issues);
-    edges::judge(doc, &spans, &mut issues);
-    memory::judge(doc, &mut issues);
-    gradients::judge(doc, &mut issues);
-    coverage::judge(doc, &coverage, &mut issues);
-    labels::judge(doc, &mut issues);
+    if doc.schema == LEGACY_SCHEMA {
+        legacy::judge(doc, &spans, &coverage, &mut issues);
+    } else {
+        run::judge(doc, &mut issues);
+        spans::judge(doc, &spans, &coverage, &mut issues);
+        evidence::judge(doc, &spans, &mut issues);
+        edges::judge(doc, &spans, &mut issues);
+        memory::judge(doc, &mut issues);
+        gradients::judge(doc, &mut issues);
+        coverage::judge(doc, &coverage, &mut issues);
+        labels::judge(doc, &mut issues);
+    }
 
     TraceHealth {
         structurally_valid: issues

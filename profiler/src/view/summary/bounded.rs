@@ -84,6 +84,11 @@ impl Names {
         self.all
     }
 
+    #[cfg(feature = "cli")]
+    pub(super) fn first(&self) -> &[String] {
+        &self.first
+    }
+
     /// `a, b and 3 more`
     pub(super) fn listed(&self) -> String {
         let first = self.first.join(", ");

@@ -2,6 +2,7 @@
 
 use super::bounded::Rows;
 use super::evidence::{Gradient, GradientRow, ScalarRow, Statistics, Tensors};
+use super::memory::Memory;
 use super::sites::{ClosedSpan, SiteId, Sites, SpanSite};
 
 /// The notes of a trace that are shown; later ones are counted.
@@ -24,6 +25,16 @@ pub(crate) struct Meta {
     pub(crate) items: Option<u64>,
 }
 
+/// The time of a call site.
+#[cfg(feature = "cli")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SiteTime<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) calls: u64,
+    pub(crate) total_ns: u64,
+    pub(crate) measured: bool,
+}
+
 /// A trace boiled down. It takes everything in the order of execution, in bounded memory.
 #[derive(Debug, Default)]
 pub(crate) struct Digest {
@@ -32,6 +43,7 @@ pub(crate) struct Digest {
     pub(super) tensors: Tensors,
     pub(super) scalars: Rows<ScalarRow>,
     pub(super) gradients: Rows<GradientRow>,
+    pub(super) memory: Memory,
     pub(super) notes: Vec<String>,
     pub(super) more_notes: u64,
     pub(super) failed: Option<String>,
@@ -88,6 +100,23 @@ impl Digest {
         }
     }
 
+    /// The measured span allocated so much more than it freed, and had at most `peak` bytes more than at its start.
+    pub(crate) fn step_memory(&mut self, net: i64, peak: u64) {
+        self.memory.step = Some((net, peak));
+    }
+
+    /// So many bytes of a device were in use.
+    pub(crate) fn device_memory(&mut self, device: &str, used: u64) {
+        if let Some(row) = self.memory.devices.row(device) {
+            row.take(used);
+        }
+    }
+
+    /// So many bytes of recorded storages were alive at once.
+    pub(crate) fn storages(&mut self, peak: u64) {
+        self.memory.storages = Some(peak.max(self.memory.storages.unwrap_or(0)));
+    }
+
     /// One more problem, in words.
     pub(crate) fn note(&mut self, problem: impl Into<String>) {
         match self.notes.len() < MOST_NOTES {
@@ -117,6 +146,50 @@ impl Digest {
     /// The program waited so long for the writer.
     pub(crate) fn waited(&mut self, nanoseconds: u64) {
         self.waited_ns = self.waited_ns.saturating_add(nanoseconds);
+    }
+
+    /// The name of a row, empty for what found none.
+    pub(crate) fn site_name(&self, site: SiteId) -> &str {
+        self.sites.row(site).map_or("", |row| &row.name)
+    }
+
+    /// Where it is, if that is known.
+    pub(crate) fn site_place(&self, site: SiteId) -> Option<(&str, u32)> {
+        let place = self.sites.row(site)?.place.as_ref();
+        place.map(|(file, line)| (file.as_str(), *line))
+    }
+
+    /// What the meta line says.
+    #[cfg(feature = "cli")]
+    pub(crate) fn run(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Why the trace failed, if it did.
+    #[cfg(feature = "cli")]
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+
+    /// The call sites that were called.
+    #[cfg(feature = "cli")]
+    pub(crate) fn times(&self) -> impl Iterator<Item = SiteTime<'_>> {
+        let called = self.sites.rows.iter().filter(|site| site.calls > 0);
+        called.map(|site| SiteTime {
+            name: &site.name,
+            calls: site.calls,
+            total_ns: site.total_ns,
+            measured: site.measured,
+        })
+    }
+
+    /// Peaks of memory, by what they are of.
+    #[cfg(feature = "cli")]
+    pub(crate) fn memory_figures(&self) -> Vec<(String, u64)> {
+        let step = self.memory.step.map(|(_, peak)| ("heap of the step's thread".to_owned(), peak));
+        let storages = self.memory.storages.map(|peak| ("recorded storages".to_owned(), peak));
+        let devices = self.memory.devices.iter().map(|(device, row)| (device.to_owned(), row.most));
+        step.into_iter().chain(devices).chain(storages).collect()
     }
 
     /// Whether the trace holds anything but the measured region.

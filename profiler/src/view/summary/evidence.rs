@@ -1,6 +1,7 @@
 //! Tensor statistics, scalars and gradients, boiled down to what the summary shows.
 
 use super::bounded::{Names, Rows};
+use crate::trace::{self, GradientEvent, TensorStatsEvent};
 use crate::view::text::{number, printable};
 
 /// The statistics of one tensor. What is `None` is not known.
@@ -237,5 +238,44 @@ impl GradientRow {
 
     pub(super) fn all(&self) -> u64 {
         self.present + self.missing.count() + self.zero.count() + self.non_finite.count()
+    }
+}
+
+/// A gradient as the summary takes it.
+pub(crate) fn gradient_of(event: &GradientEvent) -> Gradient<'_> {
+    let extra = event.extra.as_deref();
+    Gradient {
+        root: &event.root,
+        key: &event.key,
+        state: match event.state {
+            trace::GradientState::Present => GradientState::Present,
+            trace::GradientState::Missing => GradientState::Missing,
+            trace::GradientState::Zero => GradientState::Zero,
+            trace::GradientState::NonFinite => GradientState::NonFinite,
+        },
+        norm: event.norm,
+        reason: extra.and_then(|extra| extra.reason.as_deref()),
+    }
+}
+
+/// A record's figures as the summary takes them.
+pub(crate) fn statistics_of(event: &TensorStatsEvent, alarm: Option<bool>) -> Statistics<'_> {
+    let extra = event.extra.as_deref();
+    Statistics {
+        shape: &event.shape,
+        dtype: &event.dtype,
+        elements: event.elements,
+        non_finite: event.non_finite,
+        rms: event.rms,
+        abs_max: event.abs_max,
+        mean: event.mean,
+        min: extra.and_then(|extra| extra.min),
+        max: extra.and_then(|extra| extra.max),
+        zeros: extra.and_then(|extra| extra.zeros),
+        nan: extra.and_then(|extra| extra.nan),
+        pos_inf: extra.and_then(|extra| extra.pos_inf),
+        neg_inf: extra.and_then(|extra| extra.neg_inf),
+        first_non_finite: extra.and_then(|extra| extra.first_non_finite.as_deref()),
+        alarm,
     }
 }

@@ -2,19 +2,34 @@
 //! and gradients, and last the file and the command that shows it.
 //!
 //! A writer feeds a [`Digest`] while the trace grows; its memory does not grow with the trace.
-//! [`render`] makes the text of it.
+//! [`Feed`] makes the same of a trace that is read. [`render`] makes the text of it.
 
 mod bounded;
 mod digest;
+mod durations;
 mod evidence;
+mod feed;
+#[cfg(feature = "cli")]
+pub(crate) mod json;
+mod memory;
 mod page;
 mod problems;
 mod render;
 mod sites;
+mod steps;
 mod times;
+#[cfg(feature = "cli")]
+pub(crate) mod tree;
+#[cfg(feature = "cli")]
+pub(crate) mod trends;
 
 pub(crate) use digest::{Digest, Meta};
-pub(crate) use evidence::{Gradient, GradientState, Statistics};
+#[cfg(feature = "cli")]
+pub(crate) use feed::{of_document, read_with};
+pub(crate) use feed::{Fed, read, scalar_of};
+pub(crate) use evidence::{gradient_of, statistics_of};
+#[cfg(feature = "cli")]
+pub(crate) use page::{Page, Tone};
 pub(crate) use render::{Look, render, wants_colour};
 pub(crate) use sites::{ClosedSpan, HowClosed, SiteId, SpanSite, StepTag};
 

@@ -4,7 +4,7 @@ use crate::view::text::{columns, fit, printable, wrap};
 
 /// How a line stands out on a terminal that shows colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     Plain,
     Heading,
     Warning,
@@ -18,14 +18,14 @@ const USUAL_NAME: usize = 28;
 
 /// The text as it grows.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(crate) struct Page {
     text: String,
     width: usize,
     colour: bool,
 }
 
 impl Page {
-    pub(super) fn new(width: usize, colour: bool) -> Page {
+    pub(crate) fn new(width: usize, colour: bool) -> Page {
         Page {
             text: String::new(),
             width: width.max(20),
@@ -33,12 +33,12 @@ impl Page {
         }
     }
 
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         self.text
     }
 
     /// A line that is short enough already, or must not be cut.
-    pub(super) fn line(&mut self, tone: Tone, line: &str) {
+    pub(crate) fn line(&mut self, tone: Tone, line: &str) {
         let code = match tone {
             Tone::Plain => "",
             Tone::Heading => "\x1b[1m",
@@ -53,19 +53,19 @@ impl Page {
     }
 
     /// An empty line between two parts.
-    pub(super) fn space(&mut self) {
+    pub(crate) fn space(&mut self) {
         self.text.push('\n');
     }
 
     /// The title of the next part.
-    pub(super) fn heading(&mut self, text: &str) {
+    pub(crate) fn heading(&mut self, text: &str) {
         self.space();
         self.line(Tone::Heading, &fit(text, self.width));
     }
 
     /// A sentence, wrapped; the lines after its first are indented more. Line breaks in it count
     /// as spaces, and what a terminal would obey is escaped.
-    pub(super) fn sentence(&mut self, tone: Tone, indent: usize, text: &str) {
+    pub(crate) fn sentence(&mut self, tone: Tone, indent: usize, text: &str) {
         const MOST: usize = 2_000;
         let text: String = text
             .chars()
@@ -89,7 +89,7 @@ impl Page {
 
     /// A table: names to the left, cut in the middle to fit; the other columns to the right, of
     /// which the last ones are left out where the page is too narrow.
-    pub(super) fn table(&mut self, heading: &[&str], rows: &[Vec<String>]) {
+    pub(crate) fn table(&mut self, heading: &[&str], rows: &[Vec<String>]) {
         let heading: Vec<String> = heading.iter().map(|&text| text.to_owned()).collect();
         let width_of = |at: usize| {
             let cell = |row: &Vec<String>| row.get(at).map_or(0, |cell| columns(cell));

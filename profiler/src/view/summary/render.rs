@@ -5,8 +5,10 @@ use std::path::Path;
 
 use super::digest::Digest;
 use super::evidence::{GradientRow, ScalarRow, TensorRow};
+use super::memory::memory;
 use super::page::{Page, Tone};
 use super::problems::problems;
+use super::steps::steps;
 use super::times::times;
 use crate::view::text::{columns, count, duration, number, printable, shell_word};
 
@@ -46,6 +48,8 @@ pub(crate) fn render(digest: &Digest, look: &Look<'_>) -> String {
         }
     }
     scalars(&mut page, digest);
+    steps(&mut page, digest);
+    memory(&mut page, digest);
     times(&mut page, digest);
     if !digest.holds_evidence() && digest.failed.is_none() {
         let empty = "nothing is recorded inside the region: no function it calls is annotated";
@@ -106,12 +110,32 @@ fn scalars(page: &mut Page, digest: &Digest) {
         };
         vec![label.to_owned(), value]
     };
-    let rows: Vec<Vec<String>> = digest.scalars.iter().take(MOST_SHOWN).map(cells).collect();
+    let mut rows: Vec<Vec<String>> = digest.scalars.iter().take(MOST_SHOWN).map(cells).collect();
+    let roots = digest.gradients.iter().take(MOST_SHOWN);
+    rows.extend(roots.map(|(root, row)| {
+        let name = match digest.gradients.len() {
+            1 => "gradient norm".to_owned(),
+            _ => format!("gradient norm of {root}"),
+        };
+        vec![name, norm_cell(row)]
+    }));
     if rows.is_empty() {
         return;
     }
     page.table(&["scalars", "value"], &rows);
     and_more(page, digest.scalars.len(), digest.scalars.refused());
+}
+
+/// `5 (1 of 4 missing)`
+fn norm_cell(row: &GradientRow) -> String {
+    let norm = match row.non_finite.count() {
+        0 => number(row.norm, 4),
+        _ => "not finite".to_owned(),
+    };
+    match row.missing.count() {
+        0 => norm,
+        missing => format!("{norm} ({} of {} missing)", count(missing), count(row.all())),
+    }
 }
 
 fn tensors(page: &mut Page, digest: &Digest) {
@@ -206,8 +230,8 @@ fn and_more(page: &mut Page, rows: usize, refused: u64) {
 
 fn footer(page: &mut Page, path: &Path, width: usize) {
     let shown = printable(&path.to_string_lossy(), 4096);
-    let command = format!("view   candle-graph view {}", shell_word(path));
-    let output = format!("--output {}", shell_word(&path.with_extension("html")));
+    let command = format!("view   candle-profile view {}", shell_word(path));
+    let output = format!("-o {}", shell_word(&path.with_extension("html")));
     page.space();
     page.line(Tone::Plain, &format!("trace  {shown}"));
     let whole = format!("{command} {output}");

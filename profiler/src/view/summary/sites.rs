@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::bounded::MOST_ROWS;
+use super::durations::Durations;
 use crate::view::text::printable;
 
 /// What part of a training step a span is.
@@ -34,12 +35,20 @@ pub(crate) struct SpanSite<'a> {
 
 /// A row of the table, to be asked for once and used for every span of the site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct SiteId(Option<usize>);
+pub(crate) struct SiteId(u32);
 
 impl SiteId {
-    /// A small number, 0 for all sites that found no room in the table.
+    /// The row of all that found no room.
+    pub(crate) const OTHERS: SiteId = SiteId(u32::MAX);
+
+    #[cfg(feature = "cli")]
+    pub(crate) fn of_number(number: u32) -> SiteId {
+        SiteId(number.wrapping_sub(1))
+    }
+
+    /// A small number that stands for the row: 0 for what found no room, else from 1.
     pub(crate) fn number(self) -> usize {
-        self.0.map_or(0, |row| row + 1)
+        self.0.wrapping_add(1) as usize
     }
 }
 
@@ -81,8 +90,9 @@ pub(crate) struct HowClosed {
 pub(super) struct Site {
     pub(super) name: String,
     pub(super) place: Option<(String, u32)>,
-    step: Option<StepTag>,
+    pub(super) step: Option<StepTag>,
     pub(super) calls: u64,
+    pub(super) durations: Durations,
     pub(super) total_ns: u64,
     pub(super) self_ns: u64,
     pub(super) measured: bool,
@@ -113,10 +123,13 @@ impl Sites {
             let same = |&&at: &&usize| self.rows.get(at).is_some_and(|row| row.is(site));
             places.iter().find(same).copied()
         });
-        if known.is_some() || (self.rows.len() >= MOST_ROWS && !site.measured) {
-            return SiteId(known);
+        if let Some(at) = known {
+            return SiteId(at as u32);
         }
         let at = self.rows.len();
+        if (at >= MOST_ROWS && !site.measured) || at >= SiteId::OTHERS.0 as usize {
+            return SiteId::OTHERS;
+        }
         self.rows.push(Site {
             name: printable(site.name, 160),
             place: site
@@ -126,17 +139,22 @@ impl Sites {
             ..Site::default()
         });
         self.by_name.entry(name.to_owned()).or_default().push(at);
-        SiteId(Some(at))
+        SiteId(at as u32)
+    }
+
+    pub(super) fn row(&self, id: SiteId) -> Option<&Site> {
+        self.rows.get(id.0 as usize)
     }
 
     pub(super) fn close(&mut self, id: SiteId, span: ClosedSpan) {
         let total = span.duration_ns.saturating_sub(span.overhead_ns);
         let in_children = span.child_ns.saturating_sub(span.child_overhead_ns);
-        let row = match id.0.and_then(|at| self.rows.get_mut(at)) {
+        let row = match self.rows.get_mut(id.0 as usize) {
             Some(row) => row,
             None => &mut self.others,
         };
         row.calls += 1;
+        row.durations.take(total);
         if !span.recursive {
             row.total_ns = row.total_ns.saturating_add(total);
         }

@@ -2,6 +2,8 @@
 //!
 //! `train MODE [NUMBER]`: each mode is a function of `modes`, and NUMBER is how many steps it takes (20).
 
+mod ends;
+mod load;
 mod model;
 mod modes;
 
@@ -40,6 +42,12 @@ fn main() -> anyhow::Result<()> {
         "burst" => modes::burst(number),
         "flood" => modes::flood(number),
         "wish-taken-back" => modes::wish_taken_back(number),
+        "load-spans" => load::spans(number),
+        "load-labels" => load::labels(number),
+        "load-threads" => load::threads(number),
+        "load-captures" => load::captures(number),
+        "odd-names" => load::odd_names(),
+        how if how.starts_with("end-") => ends::run(&how["end-".len()..]),
         _ => bail!("there is no mode {mode}"),
     }
 }

@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use super::evidence::{Gradient, GradientState, Statistics};
 use super::*;
 use crate::view::text::columns;
 
@@ -112,6 +113,12 @@ fn full() -> Digest {
         Some("frozen"),
     ));
     digest.gradient(&gradient("fc1.bias", GradientState::Zero, Some(0.0), None));
+    digest.step_memory(1_024, 12_900_000);
+    for used in [2_147_483_647, 2_147_483_648, 2_147_483_646] {
+        digest.device_memory("cuda:0", used);
+    }
+    digest.storages(1_000);
+    digest.storages(10);
     digest
 }
 
@@ -182,23 +189,29 @@ problems
 scalars                                         value
   loss                        2.3161 … 2.1 (2 values)
   learning rate                                 0.001
-
-time by call site             calls    total     self   share
-  train_step                      1  10.0 ms   500 µs  100.0%
-  Model::forward                  1  5.00 ms  1.00 ms   50.0%
-  Linear::forward                 2  4.00 ms  4.00 ms   40.0%
-  backward                        1  4.00 ms  4.00 ms   40.0%
-  AdamW::step                     1   500 µs   500 µs    5.0%
+  gradient norm                    5 (1 of 4 missing)
 
 time by part                    total  share
+  between steps               2.00 ms
   forward                     5.00 ms  50.0%
   backward                    4.00 ms  40.0%
   optimizer                    500 µs   5.0%
   rest                         500 µs   5.0%
-  between steps               2.00 ms
 
 64 items, 6,400 a second (5,333 with the time between)
 300 µs of the profiler's own work is taken off
+
+memory                            peak     growth
+  heap of the step's thread   12.3 MiB  +1.00 KiB
+  cuda:0                      2.00 GiB       -1 B
+  recorded storages           0.98 KiB
+
+time by call site     calls    total     self   share     mean      p50      p95
+  train_step              1  10.0 ms   500 µs  100.0%  10.0 ms  10.0 ms  10.0 ms
+  Model::forward          1  5.00 ms  1.00 ms   50.0%  5.00 ms  5.00 ms  5.00 ms
+  Linear::forward         2  4.00 ms  4.00 ms   40.0%  2.00 ms  2.00 ms  2.00 ms
+  backward                1  4.00 ms  4.00 ms   40.0%  4.00 ms  4.00 ms  4.00 ms
+  AdamW::step             1   500 µs   500 µs    5.0%   500 µs   500 µs   500 µs
 
 tensors in order                      type  not finite     rms     mean  abs max
   images                     f32 [64, 784]           0  0.3129  0.03129   0.6258
@@ -212,8 +225,8 @@ gradients
     zero: fc1.bias
 
 trace  candle-profile/train_step-step2.jsonl
-view   candle-graph view candle-profile/train_step-step2.jsonl \\
-         --output candle-profile/train_step-step2.html
+view   candle-profile view candle-profile/train_step-step2.jsonl \\
+         -o candle-profile/train_step-step2.html
 "
     );
     assert!(widest(&text) <= 80);
@@ -251,7 +264,7 @@ time by call site             calls   total    self   share
   nothing is recorded inside the region: no function it calls is annotated
 
 trace  g.jsonl
-view   candle-graph view g.jsonl --output g.html
+view   candle-profile view g.jsonl -o g.html
 "
     );
 }
@@ -308,11 +321,11 @@ problems
   2 records came after the end and are not in the trace
   the program waited 12.3 ms for the trace to be written
 
-time by call site             calls    total     self   share
-  train_step                      1  4.00 µs  1.00 µs  100.0%
-  inner                           2  2.00 µs  2.00 µs   50.0%
-  fetch                           1   500 ns   500 ns   12.5%
-  guard                           1   500 ns   500 ns   12.5%
+time by call site     calls    total     self   share     mean      p50      p95
+  train_step              1  4.00 µs  1.00 µs  100.0%  4.00 µs  4.00 µs  4.00 µs
+  inner                   2  2.00 µs  2.00 µs   50.0%  1.00 µs  1.00 µs  1.00 µs
+  fetch                   1   500 ns   500 ns   12.5%   500 ns   500 ns   500 ns
+  guard                   1   500 ns   500 ns   12.5%   500 ns   500 ns   500 ns
 "
     );
 }
@@ -387,7 +400,7 @@ fn recursion_and_steps_within_steps_count_once() {
     digest.span(site("step"), measured(10_000, 5_000));
     let text = render(&digest, &look(None));
     assert!(
-        text.contains("walk                            2  5.00 µs  5.00 µs   50.0%"),
+        text.contains("walk                    2  5.00 µs  5.00 µs   50.0%  4.00 µs  3.00 µs  5.00 µs"),
         "{text}"
     );
     assert!(

@@ -98,10 +98,9 @@ fn the_command_can_be_copied_whatever_the_path() {
     let path = Path::new("my traces/it's.jsonl");
     let text = render(&Digest::new(), &look(Some(path)));
     assert!(text.contains("trace  my traces/it's.jsonl\n"), "{text}");
-    let command = "candle-graph view 'my traces/it'\\''s.jsonl' \\\n";
-    let output = "         --output 'my traces/it'\\''s.html'\n";
+    let command = "candle-profile view 'my traces/it'\\''s.jsonl' -o 'my traces/it'\\''s.html'\n";
     assert!(
-        text.contains(&format!("view   {command}{output}")),
+        text.contains(&format!("view   {command}")),
         "{text}"
     );
     let long = "d/".repeat(100) + "t.jsonl";

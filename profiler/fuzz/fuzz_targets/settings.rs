@@ -1,0 +1,36 @@
+//! Any values of the variables: an understood setting, or a complaint of one line.
+
+#![no_main]
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use candle_profiler_fuzz::bounded;
+use libfuzzer_sys::fuzz_target;
+
+const NAMES: [&str; 8] = [
+    "CANDLE_PROFILE",
+    "CANDLE_PROFILE_STEPS",
+    "CANDLE_PROFILE_RECORD",
+    "CANDLE_PROFILE_SYNC",
+    "CANDLE_PROFILE_SUMMARY",
+    "CANDLE_PROFILE_TAGS",
+    "CANDLE_PROFILE_NONFINITE",
+    "CANDLE_PROFILE_BUDGET",
+];
+
+fuzz_target!(|data: &[u8]| {
+    // One value for each variable, parted by line ends; the first may be left out.
+    let values: Vec<&[u8]> = data.split(|byte| *byte == b'\n').collect();
+    let get = |name: &str| {
+        let place = NAMES.iter().position(|known| *known == name)?;
+        let value = values.get(place)?;
+        (!value.is_empty()).then(|| OsString::from_vec(value.to_vec()))
+    };
+    if let Err(complaint) = bounded(data, || candle_profiler::private::read_settings(&get)) {
+        assert!(
+            !complaint.is_empty() && !complaint.contains('\n'),
+            "{complaint:?}"
+        );
+    }
+});

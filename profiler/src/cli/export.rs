@@ -1,0 +1,106 @@
+//! `candle-profile export`: traces for other tools.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+
+use super::{Verdict, input, output};
+use crate::trace::TraceDocument;
+use crate::view::export;
+
+/// Write traces in the format of another tool; several become one timeline, or one file of steps.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The traces
+    #[arg(required = true)]
+    traces: Vec<PathBuf>,
+    /// The format
+    #[arg(long)]
+    to: Format,
+    /// The file (standard output if left out); for tensorboard the folder of the runs, which must be named
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+    /// Replace a file that is there
+    #[arg(long, short)]
+    force: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// JSON for Perfetto and chrome://tracing
+    Chrome,
+    /// JSON for speedscope
+    Speedscope,
+    /// Folded stacks for flame graphs
+    Folded,
+    /// Event files for TensorBoard
+    Tensorboard,
+}
+
+pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
+    let inputs = input::all(&arguments.traces)?;
+    let traces: Vec<TraceDocument> = inputs.iter().map(input::Input::document).collect::<Result<_>>()?;
+    if arguments.to == Format::Tensorboard {
+        let Some(folder) = &arguments.output else {
+            bail!("--to tensorboard writes a folder: name it with -o");
+        };
+        return tensorboard(traces, folder, out);
+    }
+    let write = |to: &mut dyn Write| match arguments.to {
+        Format::Chrome => export::chrome(&traces, to),
+        Format::Speedscope => export::speedscope(&traces, to),
+        Format::Folded | Format::Tensorboard => export::folded(&traces, to),
+    };
+    match &arguments.output {
+        None => write(out)?,
+        Some(path) => {
+            let mut file = BufWriter::with_capacity(1 << 18, output::create(path, arguments.force)?);
+            let written = write(&mut file).and_then(|()| file.flush());
+            written.with_context(|| format!("write {}", path.display()))?;
+        }
+    }
+    Ok(Verdict::Well)
+}
+
+/// A run of TensorBoard is a folder: one for each region and rank.
+fn tensorboard(traces: Vec<TraceDocument>, folder: &Path, out: &mut dyn Write) -> Result<Verdict> {
+    let mut runs: BTreeMap<String, Vec<TraceDocument>> = BTreeMap::new();
+    for trace in traces {
+        runs.entry(run_name(&trace)).or_default().push(trace);
+    }
+    for (name, traces) in runs {
+        let folder = folder.join(name);
+        fs::create_dir_all(&folder).with_context(|| format!("create folder {}", folder.display()))?;
+        let id = traces.first().map_or("", |trace| &trace.run.run_id);
+        // TensorBoard knows its files by this word, and reads them in the order of their names.
+        let path = folder.join(format!("events.out.tfevents.{}", safe(id)));
+        let mut file = BufWriter::new(output::create(&path, true)?);
+        let written = export::tensorboard(&traces, &mut file).and_then(|()| file.flush());
+        written.with_context(|| format!("write {}", path.display()))?;
+        writeln!(out, "{}", path.display())?;
+    }
+    Ok(Verdict::Well)
+}
+
+fn run_name(trace: &TraceDocument) -> String {
+    let rank = trace.run.tags.get("rank");
+    let rank = rank.map_or(String::new(), |rank| format!("-rank{}", safe(rank)));
+    format!("{}{rank}", safe(&trace.run.entrypoint))
+}
+
+/// A text as part of a file's name on any system.
+fn safe(text: &str) -> String {
+    let letter = |letter: char| match letter {
+        letter if letter.is_alphanumeric() || "-_.".contains(letter) => letter,
+        _ => '-',
+    };
+    let name: String = text.replace("::", "-").chars().map(letter).take(100).collect();
+    match name.trim_matches('.') {
+        "" => "trace".to_owned(),
+        name => name.to_owned(),
+    }
+}

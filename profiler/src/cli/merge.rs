@@ -1,0 +1,74 @@
+//! `candle-profile merge`: the ranks of one step as one trace.
+
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
+
+use super::{Verdict, input, output};
+use crate::trace::{TraceDocument, TraceEvent, analyze_health};
+use crate::view::merge::{self, merge};
+
+/// Merge the traces of the ranks of one step into one valid trace, one tree for each rank.
+///
+/// For a timeline alone, `export --to chrome` of all ranks is enough.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// One trace of each rank
+    #[arg(required = true)]
+    traces: Vec<PathBuf>,
+    /// The merged trace (standard output if left out)
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+    /// Replace a file that is there
+    #[arg(long, short)]
+    force: bool,
+    /// How clocks are brought together
+    #[arg(long, default_value = "clock")]
+    align: Align,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Align {
+    /// By the times at which the traces were opened
+    Clock,
+    /// The measured regions start together
+    Measured,
+}
+
+pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
+    let inputs = input::all(&arguments.traces)?;
+    let traces: Vec<(String, TraceDocument)> = inputs
+        .iter()
+        .map(|input| Ok((input.name(), input.document()?)))
+        .collect::<Result<_>>()?;
+    let align = match arguments.align {
+        Align::Clock => merge::Align::Clock,
+        Align::Measured => merge::Align::Measured,
+    };
+    let events = merge(&traces, align)?;
+    drop(traces);
+    let merged = TraceDocument::from_events(events.iter().cloned())?;
+    ensure!(
+        analyze_health(&merged).structurally_valid,
+        "the merged trace would be invalid"
+    );
+    match &arguments.output {
+        None => lines(out, &events)?,
+        Some(path) => {
+            let mut file = BufWriter::with_capacity(1 << 18, output::create(path, arguments.force)?);
+            let written = lines(&mut file, &events).and_then(|()| Ok(file.flush()?));
+            written.with_context(|| format!("write {}", path.display()))?;
+        }
+    }
+    Ok(Verdict::Well)
+}
+
+fn lines(to: &mut dyn Write, events: &[TraceEvent]) -> Result<()> {
+    for event in events {
+        serde_json::to_writer(&mut *to, event)?;
+        to.write_all(b"\n")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! The program `candle-profile`: arguments, files and exit codes. What it says comes from [`crate::view`].
+
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+mod check;
+mod diff;
+mod export;
+mod input;
+mod merge;
+mod output;
+mod repair;
+mod summary;
+mod view;
+
+/// Reads the traces of candle-profiler.
+///
+/// A trace is a file, `-` (standard input), a folder (all its `.jsonl` files) or a pattern such as 'traces/*.jsonl'.
+#[derive(Debug, Parser)]
+#[command(
+    name = "candle-profile",
+    version,
+    after_help = "Exit codes: 0 all is well; 1 something was found (an invalid trace, a limit passed); \
+                  2 the arguments or a file could not be used."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Summary(summary::Arguments),
+    Check(check::Arguments),
+    Diff(diff::Arguments),
+    Export(export::Arguments),
+    Merge(merge::Arguments),
+    Repair(repair::Arguments),
+    View(view::Arguments),
+}
+
+/// What a command came to, when it could be carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Well,
+    Found,
+}
+
+/// Runs the program with the arguments of the process.
+pub fn main() -> ExitCode {
+    // Its own errors end with 2, help and version with 0.
+    let arguments = Arguments::parse();
+    let mut out = output::Out::new(BufWriter::new(io::stdout().lock()));
+    let verdict = run(arguments.command, &mut out);
+    let flushed = out.flush().map_err(anyhow::Error::from);
+    match verdict.and_then(|verdict| flushed.map(|()| verdict)) {
+        Ok(Verdict::Well) => ExitCode::SUCCESS,
+        Ok(Verdict::Found) => ExitCode::from(1),
+        Err(error) => {
+            let text = crate::view::text::printable_line(&format!("{error:#}"));
+            // Nobody is left to tell where stderr cannot be written.
+            let _ = writeln!(io::stderr(), "candle-profile: {text}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command, out: &mut dyn Write) -> Result<Verdict> {
+    match command {
+        Command::Summary(arguments) => summary::run(&arguments, out),
+        Command::Check(arguments) => check::run(&arguments, out),
+        Command::Diff(arguments) => diff::run(&arguments, out),
+        Command::Merge(arguments) => merge::run(&arguments, out),
+        Command::Repair(arguments) => repair::run(&arguments, out),
+        Command::View(arguments) => view::run(&arguments, out),
+        Command::Export(arguments) => export::run(&arguments, out),
+    }
+}

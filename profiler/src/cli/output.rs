@@ -1,0 +1,79 @@
+//! Where results go.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+/// Standard output. A reader that has left is no error: what it wanted, it has.
+pub(super) struct Out<W> {
+    to: W,
+    left: bool,
+}
+
+impl<W: Write> Out<W> {
+    pub(super) fn new(to: W) -> Self {
+        Self { to, left: false }
+    }
+
+    fn quietly<T>(&mut self, done: io::Result<T>, otherwise: T) -> io::Result<T> {
+        match done {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.left = true;
+                Ok(otherwise)
+            }
+            done => done,
+        }
+    }
+}
+
+impl<W: Write> Write for Out<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.left {
+            return Ok(bytes.len());
+        }
+        let done = self.to.write(bytes);
+        self.quietly(done, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.left {
+            return Ok(());
+        }
+        let done = self.to.flush();
+        self.quietly(done, ())
+    }
+}
+
+/// Whether standard output may have colour: a terminal whose owner does not refuse it, or a wish for it all the same.
+pub(super) fn colour() -> bool {
+    anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+}
+
+/// Whether somebody looks at standard error.
+pub(super) fn watched() -> bool {
+    io::stderr().is_terminal()
+}
+
+pub(super) fn json(out: &mut dyn Write, value: &Value) -> Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// Writes a file that was not there; `force` replaces one that was.
+pub(super) fn create(path: &Path, force: bool) -> Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true);
+    match force {
+        true => options.create(true).truncate(true),
+        false => options.create_new(true),
+    };
+    options
+        .open(path)
+        .with_context(|| match path.exists() && !force {
+            true => format!("write {}: it is there already; --force replaces it", path.display()),
+            false => format!("write {}", path.display()),
+        })
+}

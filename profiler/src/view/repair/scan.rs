@@ -1,0 +1,397 @@
+//! What a broken trace holds: which of its lines are good, which spans they tell of, and what was open.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use super::place;
+use crate::trace::read::parse_line;
+use crate::trace::sequence::Sequence;
+use crate::trace::{EdgeEvent, SpanStartEvent, TraceEvent};
+
+/// A line that goes on beyond this is no record of a trace: reading it must not take all memory.
+const MOST_OF_A_LINE: u64 = 64 << 20;
+
+/// What is known of a broken trace after its first reading.
+pub(super) struct Scan {
+    run_id: String,
+    sequence: Sequence,
+    spans: Vec<Span>,
+    /// Parents that had not started when their children did.
+    early: HashMap<u32, String>,
+    /// Spans that records were of before the spans had started.
+    awaited: HashSet<String>,
+    /// The ids of the spans that have not ended.
+    open: HashMap<u32, String>,
+    /// The lines that are no records, or stand where none can, by number; with why.
+    pub(super) bad: BTreeMap<u64, String>,
+    /// The number of the last line, if it is not terminated.
+    pub(super) torn: Option<u64>,
+    lines: u64,
+    /// The latest time that a record names.
+    pub(super) latest_ns: u64,
+    /// Spans that only the list of open ones names, with the parents they have now.
+    pub(super) listed: Vec<SpanStartEvent>,
+    /// Whether each span's chain of parents ends at a span without one.
+    reached: Vec<bool>,
+}
+
+#[derive(Clone, Copy)]
+struct Span {
+    start_ns: u64,
+    parent: Parent,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Parent {
+    None,
+    At(u32),
+    /// Not started before its child: see [`Scan::early`].
+    Early,
+}
+
+/// The lines of a file, without the end of a line that has none.
+pub(super) struct Lines<R> {
+    reader: R,
+    buffer: Vec<u8>,
+    number: u64,
+}
+
+/// One of them.
+pub(super) struct Line<'a> {
+    pub(super) number: u64,
+    pub(super) bytes: &'a [u8],
+    /// It ends with a line's end.
+    pub(super) whole: bool,
+}
+
+pub(super) fn lines_of(path: &Path) -> Result<Lines<BufReader<File>>> {
+    let file = File::open(path).with_context(|| format!("open trace {}", path.display()))?;
+    Ok(Lines {
+        reader: BufReader::with_capacity(1 << 16, file),
+        buffer: Vec::new(),
+        number: 0,
+    })
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn next(&mut self) -> std::io::Result<Option<Line<'_>>> {
+        self.buffer.clear();
+        let mut limited = self.reader.by_ref().take(MOST_OF_A_LINE);
+        if limited.read_until(b'\n', &mut self.buffer)? == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        let whole = self.buffer.ends_with(b"\n");
+        if !whole && self.buffer.len() as u64 == MOST_OF_A_LINE {
+            self.pass_over_rest()?;
+        }
+        Ok(Some(Line {
+            number: self.number,
+            bytes: &self.buffer,
+            whole,
+        }))
+    }
+
+    /// The rest of a line that is too long, piece by piece.
+    fn pass_over_rest(&mut self) -> std::io::Result<()> {
+        loop {
+            let available = self.reader.fill_buf()?;
+            if available.is_empty() {
+                return Ok(());
+            }
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let used = end.map_or(available.len(), |end| end + 1);
+            self.reader.consume(used);
+            if end.is_some() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Line<'_> {
+    /// The record that the line is.
+    pub(super) fn event(&self) -> Result<TraceEvent> {
+        if !self.whole {
+            bail!("the line has no end");
+        }
+        Ok(parse_line(std::str::from_utf8(self.bytes)?.trim())?)
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        self.bytes.trim_ascii().is_empty()
+    }
+}
+
+impl Scan {
+    pub(super) fn read(broken: &Path) -> Result<Self> {
+        let name = broken.display();
+        let mut lines = lines_of(broken)?;
+        let mut scan = Self::of_first(&mut lines).with_context(|| {
+            format!("{name}: the first line is no whole `meta` record: there is no trace to repair")
+        })?;
+        while let Some(line) = lines.next().with_context(|| format!("read {name}"))? {
+            scan.lines = line.number;
+            if line.is_blank() {
+                continue;
+            }
+            if let Err(error) = line.event().and_then(|event| scan.take(&event)) {
+                if !line.whole {
+                    scan.torn = Some(line.number);
+                }
+                scan.bad.insert(line.number, format!("{error:#}"));
+            }
+        }
+        if !scan.sequence.has_ended() {
+            scan.add_listed(&place::open_list(broken));
+        }
+        scan.settle();
+        Ok(scan)
+    }
+
+    fn of_first(lines: &mut Lines<impl BufRead>) -> Result<Self> {
+        let Some(line) = lines.next()? else {
+            bail!("the file is empty");
+        };
+        let event = line.event()?;
+        let TraceEvent::Meta { run, .. } = &event else {
+            bail!("it is another record");
+        };
+        let mut sequence = Sequence::default();
+        sequence.admit(&event)?;
+        Ok(Self {
+            run_id: run.run_id.clone(),
+            sequence,
+            spans: Vec::new(),
+            early: HashMap::new(),
+            awaited: HashSet::new(),
+            open: HashMap::new(),
+            bad: BTreeMap::new(),
+            torn: None,
+            lines: line.number,
+            latest_ns: 0,
+            listed: Vec::new(),
+            reached: Vec::new(),
+        })
+    }
+
+    /// Takes a record in, or says why it cannot stand here.
+    fn take(&mut self, event: &TraceEvent) -> Result<()> {
+        let place = self.sequence.admit(event)?;
+        match event {
+            TraceEvent::SpanStart(start) => self.start(start),
+            TraceEvent::SpanEnd(end) => {
+                let span = place.and_then(|place| self.spans.get(place));
+                let start_ns = span.map_or(0, |span| span.start_ns);
+                self.seen_at(start_ns.saturating_add(end.duration_ns));
+                if let Some(place) = place.and_then(short) {
+                    self.open.remove(&place);
+                }
+            }
+            TraceEvent::Op(op) => self.seen_at(op.timestamp_ns.saturating_add(op.duration_ns)),
+            TraceEvent::Memory(event) => self.seen_at(event.timestamp_ns),
+            TraceEvent::DeviceMemory(sample) => self.seen_at(sample.timestamp_ns),
+            _ => {}
+        }
+        for id in spans_of(event).into_iter().flatten() {
+            if self.place(id).is_none() {
+                self.awaited.insert(id.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, start: &SpanStartEvent) {
+        let Some(place) = short(self.spans.len()) else {
+            return;
+        };
+        let parent = match &start.parent_id {
+            None => Parent::None,
+            Some(id) => self.place(id).map_or_else(
+                || {
+                    self.early.insert(place, id.clone());
+                    Parent::Early
+                },
+                Parent::At,
+            ),
+        };
+        self.spans.push(Span {
+            start_ns: start.start_ns,
+            parent,
+        });
+        self.open.insert(place, start.id.clone());
+        self.seen_at(start.start_ns);
+    }
+
+    fn place(&self, id: &str) -> Option<u32> {
+        self.sequence.place(id).and_then(short)
+    }
+
+    fn span(&self, place: u32) -> Option<&Span> {
+        self.spans.get(place as usize)
+    }
+
+    fn seen_at(&mut self, ns: u64) {
+        self.latest_ns = self.latest_ns.max(ns);
+    }
+
+    /// Adds the spans that the list of open ones names and the trace does not.
+    fn add_listed(&mut self, list: &Path) {
+        #[derive(Deserialize)]
+        struct Head {
+            run_id: String,
+        }
+
+        let Ok(mut lines) = lines_of(list) else {
+            return;
+        };
+        // A list of another run is none of this trace's.
+        let head = lines.next().ok().flatten();
+        let head = head.and_then(|line| serde_json::from_slice::<Head>(line.bytes).ok());
+        if head.is_none_or(|head| head.run_id != self.run_id) {
+            return;
+        }
+        while let Ok(Some(line)) = lines.next() {
+            if let Ok(event @ TraceEvent::SpanStart(_)) = line.event()
+                // One that has its lines in the trace is refused here.
+                && self.take(&event).is_ok()
+                && let TraceEvent::SpanStart(start) = event
+            {
+                self.listed.push(start);
+            }
+        }
+    }
+
+    /// Decides, when all is read, which spans hang together with the root, and where those of the list hang.
+    fn settle(&mut self) {
+        for (place, id) in std::mem::take(&mut self.early) {
+            if let (Some(parent), Some(span)) =
+                (self.place(&id), self.spans.get_mut(place as usize))
+            {
+                span.parent = Parent::At(parent);
+            }
+        }
+        self.reached = self.reached();
+        let awaited = std::mem::take(&mut self.awaited);
+        self.awaited = awaited.into_iter().filter(|id| !self.holds(id)).collect();
+        let mut listed = std::mem::take(&mut self.listed);
+        listed.retain_mut(|start| {
+            start.parent_id = self
+                .place(&start.id)
+                .and_then(|place| self.open_ancestor(place));
+            start.parent_id.is_some()
+        });
+        self.listed = listed;
+    }
+
+    fn reached(&self) -> Vec<bool> {
+        let mut known: Vec<Option<bool>> = vec![None; self.spans.len()];
+        let mut path = Vec::new();
+        for start in 0..self.spans.len() {
+            let mut next = start;
+            let verdict = loop {
+                match known.get(next) {
+                    Some(Some(verdict)) => break *verdict,
+                    // A longer way than there are spans is a ring.
+                    Some(None) if path.len() <= self.spans.len() => path.push(next),
+                    _ => break false,
+                }
+                match self.spans.get(next).map(|span| span.parent) {
+                    Some(Parent::None) => break true,
+                    Some(Parent::At(parent)) => next = parent as usize,
+                    Some(Parent::Early) | None => break false,
+                }
+            };
+            for place in path.drain(..) {
+                if let Some(slot) = known.get_mut(place) {
+                    *slot = Some(verdict);
+                }
+            }
+        }
+        known.into_iter().map(|known| known == Some(true)).collect()
+    }
+
+    /// The id of the nearest ancestor that had not ended, by the rule for spans of other threads and futures.
+    fn open_ancestor(&self, of: u32) -> Option<String> {
+        let mut place = of;
+        for _ in 0..self.spans.len() {
+            let Parent::At(parent) = self.span(place)?.parent else {
+                return None;
+            };
+            if let Some(id) = self.open.get(&parent) {
+                return Some(id.clone());
+            }
+            place = parent;
+        }
+        None
+    }
+
+    pub(super) fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    pub(super) fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Spans that have no end.
+    pub(super) fn open_spans(&self) -> u64 {
+        let reached = |place: &&u32| self.reached.get(**place as usize) == Some(&true);
+        self.open.keys().filter(reached).count() as u64
+    }
+
+    /// The trace ends as it should.
+    pub(super) fn has_ended(&self) -> bool {
+        self.sequence.has_ended()
+    }
+
+    /// Nothing is to be repaired.
+    pub(super) fn is_whole(&self) -> bool {
+        self.has_ended() && self.bad.is_empty() && self.hangs_together()
+    }
+
+    /// All spans that records name are there, so that no record has to be asked for them.
+    pub(super) fn hangs_together(&self) -> bool {
+        self.awaited.is_empty() && self.reached.iter().all(|reached| *reached)
+    }
+
+    /// The first span that a record names and that is not in the trace, or not below its root.
+    pub(super) fn missing<'a>(&self, event: &'a TraceEvent) -> Option<&'a str> {
+        spans_of(event)
+            .into_iter()
+            .flatten()
+            .find(|id| !self.holds(id))
+    }
+
+    fn holds(&self, id: &str) -> bool {
+        let place = self.sequence.place(id);
+        place.is_some_and(|place| self.reached.get(place) == Some(&true))
+    }
+}
+
+/// The spans that a record names as its own.
+fn spans_of(event: &TraceEvent) -> [Option<&str>; 2] {
+    match event {
+        TraceEvent::SpanStart(start) => [Some(&start.id), None],
+        TraceEvent::SpanEnd(end) => [Some(&end.id), None],
+        TraceEvent::Op(op) => [Some(&op.span_id), None],
+        TraceEvent::Tensor(tensor) => [Some(&tensor.span_id), None],
+        TraceEvent::TensorStats(stats) => [Some(&stats.span_id), None],
+        TraceEvent::Memory(memory) => [Some(&memory.span_id), None],
+        TraceEvent::DeviceInterval(interval) => [Some(&interval.span_id), None],
+        TraceEvent::Edge(EdgeEvent::Call {
+            from_span, to_span, ..
+        }) => [Some(from_span), Some(to_span)],
+        _ => [None, None],
+    }
+}
+
+/// Places are as many as [`Sequence`] can count: they fit.
+fn short(place: usize) -> Option<u32> {
+    u32::try_from(place).ok()
+}

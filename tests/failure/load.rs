@@ -1,0 +1,132 @@
+//! More than any program should record: memory stays bounded, nothing is lost, every trace is valid. `.ci/load` asks for
+//! ten times as much.
+
+use std::path::Path;
+
+use candle_graph::trace::{analyze_health, parse_trace};
+use serde_json::Value;
+use tests::program::{Ran, files, run};
+
+fn load(folder: &Path, mode: &str, variables: &[(&str, &str)]) -> Ran {
+    let arguments: Vec<&str> = mode.split(' ').collect();
+    let mut all = vec![
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_SUMMARY", "off"),
+    ];
+    all.extend(variables);
+    let ran = run(env!("CARGO_BIN_EXE_train"), folder, &arguments, &all);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    ran
+}
+
+fn only_trace(folder: &Path) -> std::path::PathBuf {
+    let files = files(folder);
+    assert_eq!(files.len(), 1, "{files:?}");
+    folder.join(&files[0])
+}
+
+/// The number of spans that have ended, by the judge, who finds no fault.
+fn closed_spans(trace: &Path) -> usize {
+    let health = analyze_health(&parse_trace(trace).expect("a trace"));
+    assert!(
+        health.structurally_valid && health.capture_complete,
+        "{:?}",
+        health.issues
+    );
+    health.coverage.closed_spans
+}
+
+/// The terminal line.
+fn terminal(trace: &Path) -> Value {
+    let text = std::fs::read_to_string(trace).expect("a trace");
+    serde_json::from_str(text.lines().last().expect("a line")).expect("JSON")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn hundreds_of_thousands_of_spans_in_one_capture() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ran = load(folder.path(), "load-spans 300", &[]);
+    let peak: u64 = ran.stdout.trim().parse().expect("kilobytes");
+    assert!(peak < 200 << 10, "{peak} KiB");
+    assert_eq!(closed_spans(&only_trace(folder.path())), 300_002);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hundred_thousand_labels() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ran = load(folder.path(), "load-labels 100", &[]);
+    let peak: u64 = ran.stdout.trim().parse().expect("kilobytes");
+    assert!(peak < 200 << 10, "{peak} KiB");
+    let document = parse_trace(only_trace(folder.path())).expect("a trace");
+    let labels: std::collections::HashSet<_> = document
+        .tensor_stats
+        .iter()
+        .map(|stats| &stats.label)
+        .collect();
+    assert_eq!(labels.len(), 100_000);
+}
+
+#[test]
+fn sixty_four_threads_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    load(folder.path(), "load-threads 320", &[]);
+    // 5,000 spans and the one around them, on each thread; the measured one and the root.
+    let trace = only_trace(folder.path());
+    assert_eq!(closed_spans(&trace), 64 * 5001 + 2);
+    assert!(terminal(&trace)["late"].is_null());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn captures_leave_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ran = load(
+        folder.path(),
+        "load-captures 2000",
+        &[("CANDLE_PROFILE_STEPS", "every:1")],
+    );
+    let rows: Vec<Vec<u64>> = ran
+        .stdout
+        .lines()
+        .map(|line| {
+            line.split(' ')
+                .map(|number| number.parse().expect("a number"))
+                .collect()
+        })
+        .collect();
+    let [first, last] = rows.as_slice() else {
+        panic!("two rows: {rows:?}");
+    };
+    assert!(
+        last[0] <= first[0] + 2048,
+        "resident KiB: {} to {}",
+        first[0],
+        last[0]
+    );
+    assert_eq!(last[1..], first[1..], "threads and handles");
+    assert_eq!(files(folder.path()).len(), 2000);
+}
+
+#[test]
+fn a_budget_far_too_small_leaves_a_valid_trace_and_exact_counts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    load(
+        folder.path(),
+        "load-spans 1000",
+        &[("CANDLE_PROFILE_BUDGET", "1MiB")],
+    );
+    let trace = only_trace(folder.path());
+    let bytes = std::fs::metadata(&trace).expect("the file").len();
+    assert!(bytes <= 1 << 20, "{bytes} bytes");
+    let closed = closed_spans(&trace) as u64;
+    let dropped = &terminal(&trace)["dropped"];
+    let of = |site: &str| dropped[site].as_u64().expect("a count");
+    assert_eq!(dropped.as_object().expect("counts").len(), 2, "{dropped}");
+    assert_eq!(closed + of("train::load::short") + of("block"), 1_000_002);
+    assert!(
+        of("block") < 1000 && closed > 3000,
+        "{closed} kept, {dropped}"
+    );
+}

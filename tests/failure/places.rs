@@ -1,0 +1,230 @@
+//! Places where a trace cannot be, and names that it should not have.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use candle_profiler::view::{RepairOptions, repair};
+use candle_profiler::{ProfileRun, TraceSession};
+use tests::program::{command, files, run, traces};
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+/// What the program prints without a profiler.
+fn plain_output(folder: &Path) -> String {
+    run(env!("CARGO_BIN_EXE_train"), folder, &["plain", "3"], &[]).stdout
+}
+
+/// Runs the program with its traces at `place`; it must not notice. Gives what it said on stderr.
+fn plain_at(folder: &Path, place: &str) -> String {
+    let variables = [("CANDLE_PROFILE", place), ("CANDLE_PROFILE_SUMMARY", "off")];
+    let ran = run(
+        env!("CARGO_BIN_EXE_train"),
+        folder,
+        &["plain", "3"],
+        &variables,
+    );
+    assert_eq!(
+        (ran.code, ran.stdout),
+        (Some(0), plain_output(folder)),
+        "{place}"
+    );
+    ran.stderr
+}
+
+/// One line, and it names the place.
+fn refused_at(folder: &Path, place: &str) -> String {
+    let said = plain_at(folder, place);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.starts_with("candle-profiler: "), "{said}");
+    said
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn devices_and_paths_that_are_far_too_long() {
+    let folder = folder();
+    assert!(refused_at(folder.path(), "/dev/full").contains("/dev/full"));
+    assert!(refused_at(folder.path(), "/dev/full/below").contains("/dev/full"));
+    let long = format!("{}/{}", "d".repeat(200), "e/".repeat(2400));
+    assert!(long.len() > 5000);
+    let said = refused_at(folder.path(), &long);
+    assert!(said.contains(&"d".repeat(50)), "{said}");
+    let long_name = format!("{}.jsonl", "n".repeat(5000));
+    refused_at(folder.path(), &long_name);
+    assert_eq!(files(folder.path()), [] as [String; 0]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_to_folders_and_kept_as_files() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, path(name)).expect("a link");
+    fs::create_dir(path("real")).expect("a folder");
+    fs::write(path("precious"), "mine").expect("a file");
+    link("real", "linked");
+    link("precious", "exact.jsonl");
+    link("nowhere", "dangling.jsonl");
+    link("precious", "grown.jsonl.partial");
+    for place in ["linked", "exact.jsonl", "dangling.jsonl", "grown.jsonl"] {
+        assert_eq!(plain_at(folder.path(), place), "", "{place}");
+    }
+    assert_eq!(
+        fs::read_to_string(path("precious")).expect("the file"),
+        "mine"
+    );
+    for link in [
+        "linked",
+        "exact.jsonl",
+        "dangling.jsonl",
+        "grown.jsonl.partial",
+    ] {
+        assert!(path(link).is_symlink(), "{link}");
+    }
+    assert!(!path("nowhere").exists());
+    let names = [
+        "exact-2.jsonl",
+        "dangling-2.jsonl",
+        "grown-2.jsonl",
+        "real/train-model-train_step-step2.jsonl",
+    ];
+    for name in names {
+        tests::trace::Trace::read(&path(name));
+    }
+}
+
+/// Runs the program with its traces on a small file system of its own, mounted by the text `mount`; copies what is left
+/// there to `left`. `None` where a test may not mount.
+#[cfg(target_os = "linux")]
+fn on_a_small_disk(folder: &Path, mount: &str, mode: &str) -> Option<std::process::Output> {
+    fs::create_dir_all(folder.join("disk")).expect("a folder");
+    let may_mount = "mount -t tmpfs -o size=1m none disk";
+    let in_namespace = |script: &str| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
+        unshare.current_dir(folder);
+        unshare
+    };
+    if !in_namespace(may_mount)
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        eprintln!("no file system can be mounted here: not checked");
+        return None;
+    }
+    let program = command(env!("CARGO_BIN_EXE_train"), folder, &[], &[]);
+    let program = program.get_program().to_string_lossy().into_owned();
+    let script = format!(
+        "mkdir -p left && {mount} && CANDLE_PROFILE=disk CANDLE_PROFILE_SUMMARY=off '{program}' {mode}; \
+         code=$?; cp disk/* left/; exit $code"
+    );
+    Some(in_namespace(&script).output().expect("unshare"))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_fills_half_way() {
+    let folder = folder();
+    let mount = "mount -t tmpfs -o size=128k none disk";
+    let Some(output) = on_a_small_disk(folder.path(), mount, "flood 3") else {
+        return;
+    };
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(output.status.success(), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(
+        said.contains("No space left") && said.contains(".jsonl.partial"),
+        "{said}"
+    );
+    let left = files(&folder.path().join("left"));
+    assert_eq!(left, ["train-modes-flood_step-step2.jsonl.partial"]);
+    let partial = folder.path().join("left").join(&left[0]);
+    let repaired = repair(partial, &RepairOptions::default()).expect("a repair");
+    let trace = tests::trace::Trace::read(&repaired.path);
+    assert!(
+        trace.named("train::modes::burst_inner").len() > 500,
+        "{repaired:?}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_cannot_be_written() {
+    let folder = folder();
+    let mount = "mount -t tmpfs -o ro none disk";
+    let Some(output) = on_a_small_disk(folder.path(), mount, "plain 3") else {
+        return;
+    };
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    let said: Vec<&str> = said
+        .lines()
+        .filter(|line| !line.starts_with("cp: "))
+        .collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("Read-only file system"), "{said:?}");
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(stdout, plain_output(folder.path()));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_session_by_hand_on_a_full_device_is_an_error_and_no_panic() {
+    let ended = TraceSession::open("/dev/full", ProfileRun::training("step", 1, "cpu")).and_then(
+        |session| {
+            let _span = session.begin_span("work", candle_profiler::SpanKind::Function);
+            drop(_span);
+            session.finish()
+        },
+    );
+    assert!(ended.is_err());
+}
+
+#[test]
+fn odd_names_stay_in_their_folder_and_in_their_lines() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "deep/traces"),
+        ("CANDLE_PROFILE_STEPS", "every:1"),
+        ("CANDLE_PROFILE_SUMMARY", "off"),
+    ];
+    let ran = run(
+        env!("CARGO_BIN_EXE_train"),
+        folder.path(),
+        &["odd-names"],
+        &variables,
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(
+        ran.stderr.lines().count(),
+        3,
+        "the blank name and label: {}",
+        ran.stderr
+    );
+    let files = files(folder.path());
+    assert!(
+        files
+            .iter()
+            .all(|file| file.starts_with("deep/traces/") && file.len() < 200)
+    );
+    let traces = traces(folder.path());
+    assert_eq!((files.len(), traces.len()), (32, 32));
+    let mut entrypoints = BTreeSet::new();
+    for trace in &traces {
+        let entrypoint = trace.meta()["entrypoint"]
+            .as_str()
+            .expect("a text")
+            .to_owned();
+        if !entrypoint.contains("load.rs") {
+            assert_eq!(trace.labels(), [entrypoint.as_str()]);
+            assert_eq!(trace.named(&entrypoint).len(), 3, "root, region, span");
+        }
+        entrypoints.insert(entrypoint);
+    }
+    assert_eq!(entrypoints.len(), 16);
+    assert!(entrypoints.contains("nul\0 bell\u{7} escape\u{1b}[31m"));
+    assert!(entrypoints.iter().any(|name| name.len() == 1_000_000));
+}

@@ -1,0 +1,115 @@
+//! Steps that end in every way a program can end, while a future is open and another thread records.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use candle_profiler::{current, measured, profile_span, span};
+
+#[profile_span]
+async fn held() {
+    drop(span("inside"));
+    std::future::pending::<()>().await;
+}
+
+#[profile_span]
+fn loaded() {
+    std::hint::black_box(());
+}
+
+/// The other thread records until it is told to stop, which most ends never do.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+fn worker(ready: &mpsc::Sender<()>, panics: bool) {
+    let _span = span("worker");
+    for _ in 0..50 {
+        loaded();
+    }
+    let _ = ready.send(());
+    if panics {
+        std::thread::sleep(Duration::from_millis(20));
+        panic!("no batch");
+    }
+    while !STOP.load(Ordering::Relaxed) {
+        drop(span("tick"));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The second of two steps ends as `how` says.
+pub(crate) fn run(how: &str) -> Result<()> {
+    step(1, how)?;
+    let ended = step(2, how);
+    if how != "thread" {
+        STOP.store(true, Ordering::Relaxed);
+    }
+    ended
+}
+
+#[measured]
+fn step(number: u32, how: &str) -> Result<()> {
+    if number == 1 {
+        return Ok(());
+    }
+    let _outer = span("outer");
+    for number in 0..100 {
+        drop(span(format!("work {number}")));
+    }
+    let mut future = pin!(held());
+    let polled = future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_pending());
+    let (ready, is_ready) = mpsc::channel();
+    let (handle, panics) = (current(), how == "panic-elsewhere");
+    std::thread::spawn(move || handle.run(|| worker(&ready, panics)));
+    is_ready.recv()?;
+    // Longer than a killed process may lose.
+    std::thread::sleep(Duration::from_millis(150));
+    let _last = span("last");
+    end(how)
+}
+
+fn end(how: &str) -> Result<()> {
+    match how {
+        "return" | "thread" | "panic-elsewhere" => Ok(()),
+        "err" => bail!("no more data"),
+        "panic" => panic!("a weight is lost"),
+        "panic-abort" => {
+            // A panic that may not unwind aborts, as every panic does in a program built that way.
+            extern "C" fn cannot_unwind() {
+                panic!("a weight is lost");
+            }
+            cannot_unwind();
+            Ok(())
+        }
+        "exit" => std::process::exit(3),
+        "abort" => std::process::abort(),
+        "allocation" => {
+            let too_much: Vec<u8> = Vec::with_capacity(isize::MAX as usize);
+            println!("{}", too_much.capacity());
+            Ok(())
+        }
+        #[cfg(unix)]
+        "SIGTERM" => signal(15),
+        #[cfg(unix)]
+        "SIGINT" => signal(2),
+        #[cfg(unix)]
+        "SIGKILL" => signal(9),
+        _ => bail!("there is no end {how}"),
+    }
+}
+
+#[cfg(unix)]
+fn signal(number: i32) -> Result<()> {
+    unsafe extern "C" {
+        /// POSIX: a signal to this process.
+        safe fn raise(signal: i32) -> i32;
+    }
+    raise(number);
+    bail!("signal {number} was survived");
+}

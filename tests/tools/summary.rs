@@ -1,0 +1,189 @@
+//! `summary`.
+
+use serde_json::json;
+
+use super::sample::{self, Lines, STAMP, captured};
+use super::{json, put, well};
+
+/// A run that is built without optimisation says so; its trace cannot know.
+fn without_warning(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with("built without optimisation"));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn the_tool_says_of_a_trace_what_the_capture_said_at_its_end() {
+    for mode in ["plain 3", "threads 3", "burst 3", "accumulate 4", "infer 3", "awaited 3"] {
+        let folder = tests::folder();
+        let said = captured(folder.path(), mode, "2");
+        let traces = tests::program::files(&folder.path().join("traces"));
+        assert_eq!(traces.len(), 1, "{mode}: {traces:?}");
+        let trace = format!("traces/{}", traces[0]);
+        let text = well(folder.path(), &["summary", &trace]);
+        let live = said.replace(&format!("{}/", folder.path().display()), "");
+        assert_eq!(text, without_warning(&live), "{mode}");
+    }
+}
+
+fn step() -> String {
+    Lines::new(7, 2_000_000, json!({"items": "64", "rank": "1"}), STAMP)
+        .span(
+            "s2",
+            Some("s1"),
+            "train_step",
+            (100, 1_500_100),
+            json!({"measured": true, "since_previous_ns": 250_000, "file": "src/main.rs", "line": 9}),
+            json!({"overhead_ns": 500_000, "mem_net": -2048, "mem_peak": 1_048_576}),
+        )
+        .span("s3", Some("s2"), "forward", (200, 600_200), json!({"step": "forward"}), json!({"overhead_ns": 100_000}))
+        .span("s4", Some("s3"), "layer", (300, 100_300), json!({}), json!({}))
+        .span("s5", Some("s3"), "layer", (200_000, 500_000), json!({}), json!({"overhead_ns": 100_000}))
+        .span("s6", Some("s2"), "worker", (700_000, 1_400_000), json!({"thread": 1, "thread_name": "pool"}), json!({}))
+        .stats("s4", "hidden", 0.5)
+        .line(&json!({
+            "kind": "tensor_stats", "span_id": "s3", "label": "logits", "shape": [2, 3], "dtype": "f32", "elements": 6,
+            "non_finite": 2, "rms": 1.0, "abs_max": 2.0, "mean": 0.5, "nan": 2, "pos_inf": 0, "neg_inf": 0,
+            "first_non_finite": [1, 2],
+        }))
+        .line(&json!({
+            "kind": "tensor", "span_id": "s4", "tensor_id": "t1", "label": "probabilities", "shape": [2, 3],
+            "dtype": "f32", "device": "cpu", "requires_grad": false, "category": "activation", "autograd": "cut",
+            "twin": "candle_nn::ops::softmax",
+        }))
+        .line(&json!({
+            "kind": "tensor_stats", "span_id": "s2", "label": "loss", "shape": [], "dtype": "f64", "elements": 1,
+            "non_finite": 0, "rms": 0.25, "abs_max": 0.25, "mean": 0.25,
+        }))
+        .line(&json!({
+            "kind": "gradient", "event_id": "gradient-1", "root": "loss", "key": "weight", "state": "present",
+            "norm": 3.0,
+        }))
+        .line(&json!({
+            "kind": "gradient", "event_id": "gradient-2", "root": "loss", "key": "bias", "state": "missing",
+            "reason": "cut",
+        }))
+        .end()
+}
+
+#[test]
+fn a_step_is_told_from_what_matters_most() {
+    let folder = tests::folder();
+    put(folder.path(), "step.jsonl", &step());
+    assert_eq!(
+        well(folder.path(), &["summary", "step.jsonl", "--tree"]),
+        "\
+train_step: train step 7 on cpu, rank 1, 1.00 ms
+
+problems
+  first value that is not finite: logits (f32 [2, 3] in forward): 2 of 6 values
+    (2 NaN), first at [1, 2]
+  graph cut in layer at probabilities; candle_nn::ops::softmax keeps it
+
+scalars                                       value
+  loss                                         0.25
+  gradient norm                  3 (1 of 2 missing)
+
+time by part                    total  share
+  between steps                250 µs
+  forward                      500 µs  50.0%
+  rest                         500 µs  50.0%
+
+64 items, 64,000 a second (51,200 with the time between)
+500 µs of the profiler's own work is taken off
+
+memory                            peak     growth
+  heap of the step's thread   1.00 MiB  -2.00 KiB
+
+time by call site      calls    total    self   share     mean      p50      p95
+  train_step               1  1.00 ms  500 µs  100.0%  1.00 ms  1.00 ms  1.00 ms
+  worker                   1   700 µs  700 µs   70.0%   700 µs   700 µs   700 µs
+  forward                  1   500 µs  200 µs   50.0%   500 µs   500 µs   500 µs
+  layer                    2   300 µs  300 µs   30.0%   150 µs   100 µs   200 µs
+
+tensors in order                  type  not finite  rms  mean  abs max
+  hidden                    f32 [2, 3]           0  0.5  0.05        1
+  logits                    f32 [2, 3]           2    1   0.5        2
+
+gradients
+  loss: 2 variables, 1 present, 1 missing, global norm 3
+    missing: bias (cut)
+
+trace  step.jsonl
+view   candle-profile view step.jsonl -o step.html
+
+tree of calls                 calls    total    self   share
+  train_step                      1  1.00 ms  500 µs  100.0%
+    worker                        1   700 µs  700 µs   70.0%
+    forward                       1   500 µs  200 µs   50.0%
+      layer                       2   300 µs  300 µs   30.0%
+"
+    );
+    let narrow = well(folder.path(), &["summary", "step.jsonl", "--width", "40"]);
+    assert!(narrow.lines().all(|line| line.chars().count() <= 62), "{narrow}");
+    let library = candle_profiler::view::summary_text(step().as_bytes(), 80).expect("a summary");
+    assert!(well(folder.path(), &["summary", "step.jsonl"]).starts_with(&library));
+}
+
+#[test]
+fn programs_get_the_same_in_nanoseconds() {
+    let folder = tests::folder();
+    put(folder.path(), "step.jsonl", &step());
+    let value = json(folder.path(), &["summary", "--json", "--tree", "step.jsonl"]);
+    assert_eq!(value["schema"], "candle-profiler/summary/1");
+    assert_eq!(value["measured_ns"], 1_000_000);
+    assert_eq!(value["since_previous_ns"], 250_000);
+    assert_eq!(value["items_per_second"], 64_000.0);
+    assert_eq!(value["rank"], 1);
+    assert_eq!(value["memory"]["step_peak_bytes"], 1_048_576);
+    let layer = value["sites"].as_array().expect("sites").iter().find(|site| site["name"] == "layer");
+    let layer = layer.expect("the layer");
+    assert_eq!((&layer["calls"], &layer["total_ns"]), (&2.into(), &300_000.into()));
+    assert_eq!((&layer["p50_ns"], &layer["p95_ns"]), (&100_000.into(), &200_000.into()));
+    assert_eq!(value["tree"][0]["children"][1]["children"][0]["name"], "layer");
+    assert_eq!(value["gradients"][0]["missing"]["count"], 1);
+    assert_eq!(value["problems"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn several_steps_show_how_their_numbers_went() {
+    let folder = tests::folder();
+    for (number, loss) in [(2, 4.0), (10, 2.0), (100, 1.0)] {
+        sample::step(&folder.path().join(format!("traces/train_step-step{number}.jsonl")), number, loss);
+    }
+    for arguments in [&["summary", "traces"][..], &["summary", "traces/*.jsonl"]] {
+        let text = well(folder.path(), arguments);
+        assert!(text.starts_with("train_step: 3 train steps (2 … 100) on cpu, median "), "{text}");
+        let line = |start: &str| {
+            let line = text.lines().find(|line| line.trim_start().starts_with(start)).unwrap_or_default();
+            line.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(line("loss"), "loss █▃▁ 4 1 1 4");
+        assert_eq!(line("gradient norm"), "gradient norm █▃▁ 2 0.5 0.5 2");
+        assert_eq!(line("activation"), "activation ▁▁▁ 2 2 2 2");
+        assert!(text.contains("time by call site"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+    let value = json(folder.path(), &["summary", "--json", "traces"]);
+    assert_eq!(value["schema"], "candle-profiler/trends/1");
+    let group = &value["groups"][0];
+    let steps: Vec<_> = group["steps"].as_array().expect("steps").iter().map(|step| &step["capture_step"]).collect();
+    assert_eq!(steps, [&json!(2), &json!(10), &json!(100)]);
+    let loss = group["rows"].as_array().expect("rows").iter().find(|row| row["label"] == "loss");
+    assert_eq!(loss.expect("the loss")["values"], json!([4.0, 2.0, 1.0]));
+}
+
+#[test]
+fn a_failed_step_and_one_that_is_not_finite_are_told_by_their_numbers() {
+    let folder = tests::folder();
+    let failed = Lines::new(3, 100, json!({}), STAMP)
+        .measured("train_step", (10, 60), json!({}))
+        .failed("the loss\n\u{1b}[31mexploded")
+        .end();
+    put(folder.path(), "a.jsonl", &sample::simple(2, 1_000, 1.0));
+    put(folder.path(), "b.jsonl", &failed);
+    let text = well(folder.path(), &["summary", "a.jsonl", "b.jsonl"]);
+    assert!(text.contains("\nproblems\n  step 3: failed: the loss \\u{1b}[31mexploded\n"), "{text}");
+    assert!(text.contains(", 1 failed\n"), "{text}");
+    let each = well(folder.path(), &["summary", "--each", "a.jsonl", "b.jsonl"]);
+    assert!(each.contains("train_step: train step 3 on cpu, failed after 50 ns"), "{each}");
+}
