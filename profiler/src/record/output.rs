@@ -95,6 +95,8 @@ impl Output {
             for index in 0..self.lanes.len() {
                 let lane = &mut self.lanes[index];
                 while let Some(progress) = lane.read(&mut self.replay, until) {
+                    // A long round is work, too, where nothing is to be written.
+                    writer::count_progress();
                     moved |= progress.moved;
                     waiting |= progress.waits;
                     if !progress.more {
