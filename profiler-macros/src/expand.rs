@@ -547,7 +547,7 @@ impl Plan<'_> {
             .records
             .iter()
             .filter_map(|record| record.early.as_ref().map(|(_, early)| early));
-        let texts = quote!(#(#texts)*);
+        let texts = outside(quote!(#(#texts)*), self.function, &self.words);
         // `{#}` counts under the parent, so before the span opens; but a measured call opens the capture itself.
         let (before, after) = match self.set.measured.is_some() {
             true => (None, Some(texts)),

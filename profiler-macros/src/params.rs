@@ -27,7 +27,9 @@ pub(crate) fn is_told(name: &Ident, words: &BTreeSet<String>) -> bool {
         "guard", "span", "value", "ended", "parked", "turns", "given", "lent",
     ]
     .contains(&name.as_str())
-        || ["text", "argument", "noted", "part"].iter().any(|ours| name.starts_with(ours));
+        || ["text", "argument", "noted", "part"]
+            .iter()
+            .any(|ours| name.starts_with(ours));
     ours || words.contains(name.strip_prefix("r#").unwrap_or(&name))
 }
 

@@ -246,8 +246,7 @@ impl Context {
         let line = Self::line(place);
         let allow = attribute.allow_nonfinite;
         let function = self.default_name();
-        let constant =
-            quote_spanned!(site=> &#private::RecordSite(#name, ::core::file!(), #line, #allow, #function));
+        let constant = quote_spanned!(site=> &#private::RecordSite(#name, ::core::file!(), #line, #allow, #function));
         let (early, text) = match self.built(attribute, &constant, inside) {
             Some(built) => {
                 let variable = Ident::new(&format!("text{number}"), site);
