@@ -112,7 +112,8 @@ fn label(site: &RecordSite, text: Option<String>) -> String {
         Some(_) => {
             crate::say::once(&format!(
                 "{}:{}: a label came out blank; the default name stands in",
-                site.file(), site.line()
+                site.file(),
+                site.line()
             ));
             site.label().resolve().into_owned()
         }

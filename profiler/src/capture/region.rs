@@ -11,8 +11,8 @@ use super::panics::{panic_reason, take_last};
 use super::pick;
 use super::state::{self, State};
 use crate::record::{
-    AsyncSpan, CallSite, Elsewhere, End, Ended, Evidence, MeasuredStart, Owner, Place, Recorder, Session,
-    Span, SpanSource, recorder,
+    AsyncSpan, CallSite, Elsewhere, End, Ended, Evidence, MeasuredStart, Owner, Place, Recorder,
+    Session, Span, SpanSource, recorder,
 };
 
 /// What decides whether a call is captured; asked at every call while profiling is on.

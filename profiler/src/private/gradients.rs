@@ -167,7 +167,8 @@ mod watched {
         if listed.is_none() {
             crate::say::once(&format!(
                 "{}:{}: the program holds the lock of these variables, so those of the loss are recorded",
-                site.0.file(), site.0.line()
+                site.0.file(),
+                site.0.line()
             ));
         }
         Noted(Some(Box::new(Known {

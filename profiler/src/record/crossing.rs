@@ -24,7 +24,10 @@ pub(crate) enum Crossed {
     /// An annotated function, which stands for the span it is in.
     Function(Hints),
     /// A wrapped module, by its type's name; its span is its own.
-    #[cfg_attr(feature = "off", allow(dead_code, reason = "wrappers are compiled out"))]
+    #[cfg_attr(
+        feature = "off",
+        allow(dead_code, reason = "wrappers are compiled out")
+    )]
     Module(Box<str>),
     /// A recorded operation, by its name; it has no span.
     Op(Box<str>),

@@ -35,8 +35,8 @@ pub(crate) use crossing::{Backward, Crossed, Crossing, Untracked};
 #[cfg(feature = "candle")]
 pub(crate) use culprit::Hints;
 pub use future::{AsyncSpan, Instrumented, instrument};
-pub use guard::{Ended, Span};
 pub(crate) use guard::{Elsewhere, Place, observe};
+pub use guard::{Ended, Span};
 pub use handle::{Entered, Handle, current};
 #[cfg(feature = "candle")]
 pub(crate) use names::{give as give_names, of as name_of, with_company as names_with_company};

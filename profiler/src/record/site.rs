@@ -144,7 +144,10 @@ pub(crate) enum SpanSource {
         step: Option<ExecutionStep>,
     },
     /// A forward pass of a wrapped module.
-    #[cfg_attr(feature = "off", allow(dead_code, reason = "wrappers are compiled out"))]
+    #[cfg_attr(
+        feature = "off",
+        allow(dead_code, reason = "wrappers are compiled out")
+    )]
     Module {
         name: Arc<str>,
         location: &'static Location<'static>,

@@ -244,7 +244,13 @@ mod on {
 
     fn site(label: &Label) -> RecordSite {
         let location = label.location;
-        RecordSite(Name::Text("module"), location.file(), location.line(), false, Name::Text(""))
+        RecordSite(
+            Name::Text("module"),
+            location.file(),
+            location.line(),
+            false,
+            Name::Text(""),
+        )
     }
 
     /// The module's output: its statistics, and whether the graph ends here.

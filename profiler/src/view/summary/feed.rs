@@ -79,7 +79,8 @@ impl Feed {
                     let row = self.spans.row(place);
                     let number = row.map_or(0, |row| row.name as usize);
                     let site = self.sites.get(number).copied();
-                    let (site, measured) = (site.unwrap_or(SiteId::OTHERS), self.is_measured(place));
+                    let (site, measured) =
+                        (site.unwrap_or(SiteId::OTHERS), self.is_measured(place));
                     self.digest.span_memory(site, Taken { net, peak }, measured);
                 }
             }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::bounded::MOST_ROWS;
-use crate::allocator::Taken;
 use super::durations::Durations;
+use crate::allocator::Taken;
 use crate::view::text::printable;
 
 /// What part of a training step a span is.
