@@ -18,7 +18,7 @@ assert(validate(file), JSON.stringify(validate.errors));
 const loader = path.resolve(exported + '.js');
 fs.writeFileSync(loader, `speedscope.loadFileFromBase64("trace.json", "${fs.readFileSync(exported).toString('base64')}")`);
 const { browser, page, faults } = await open(`file://${path.resolve(release, 'index.html')}#localProfilePath=${loader}`);
-await page.waitForFunction((name) => document.title.includes(name), { timeout: 60_000 }, file.profiles[0].name.slice(0, 12));
+await page.waitForFunction((name) => document.title.startsWith(name), { timeout: 60_000 }, file.name);
 await page.keyboard.press('3');
 await frame(page);
 const shown = await page.evaluate(() => document.body.innerText);

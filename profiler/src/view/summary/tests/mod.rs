@@ -495,7 +495,7 @@ fn a_place_that_is_told_later_is_that_of_the_row() {
         "{text}"
     );
     assert!(rows[1].starts_with("  layer                   2"), "{text}");
-    assert!(rows[2].contains("step (src/model.rs:7)"), "{text}");
+    assert!(rows[2].contains("step (sr…del.rs:7)"), "{text}");
 }
 
 #[test]
