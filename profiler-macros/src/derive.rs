@@ -183,17 +183,17 @@ fn implementation(derived: Derived, item: TokenStream) -> syn::Result<TokenStrea
 
 /// The types of the fields that are looked at.
 #[derive(Default)]
-struct Observed {
-    types: Vec<Type>,
+struct Observed<'a> {
+    types: Vec<&'a Type>,
 }
 
 /// `Self::Variant { field: value0, .. } => { … }`
-fn arm(
+fn arm<'a>(
     path: &TokenStream,
-    fields: &Fields,
+    fields: &'a Fields,
     runtime: &TokenStream,
     observer: &Ident,
-    observed: &mut Observed,
+    observed: &mut Observed<'a>,
 ) -> syn::Result<TokenStream> {
     let site = Span::mixed_site();
     let mut patterns = TokenStream::new();
@@ -216,14 +216,14 @@ fn arm(
         // An error about the field's type belongs to the field.
         let blamed = site.located_at(field.ty.span());
         parts.extend(quote_spanned!(blamed=> #runtime::#observer::part(observer, #label, #value);));
-        observed.types.push(field.ty.clone());
+        observed.types.push(&field.ty);
     }
     Ok(quote_spanned!(site=> #path { #patterns .. } => { #parts }))
 }
 
 /// A bound on each type parameter that the observed fields' types hold, as in the standard library's derives; of a field
 /// that is an associated type of one, on that type.
-fn bounds(generics: &mut Generics, types: &[Type], wanted: &TokenStream) {
+fn bounds(generics: &mut Generics, types: &[&Type], wanted: &TokenStream) {
     let parameters: BTreeSet<String> = generics
         .params
         .iter()

@@ -32,6 +32,11 @@
 //!
 //! A session can also be opened by hand: [`TraceSession`].
 
+#![cfg_attr(
+    not(feature = "candle"),
+    allow(dead_code, reason = "there are no tensors, and nobody calls what tells of them")
+)]
+
 mod allocator;
 mod api;
 pub mod capability;

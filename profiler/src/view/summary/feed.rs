@@ -14,7 +14,7 @@ use crate::trace::read::TraceEvents;
 use crate::trace::sequence::Sequence;
 use crate::trace::{
     DeviceMemoryEvent, MemoryAction, MemoryEvent, RunOutcome, SpanStartEvent, TensorEvent,
-    TensorStatsEvent, TerminalEvent, TraceDocument, TraceEvent, TraceRunMeta,
+    TensorStatsEvent, TerminalEvent, TraceEvent, TraceRunMeta,
 };
 use crate::view::span_table::{Flags, NONE, Place, Row, SpanTable, Visitor};
 
@@ -278,7 +278,7 @@ pub(crate) fn read(trace: impl BufRead) -> Result<Fed> {
 
 /// What a document comes to. Its evidence is in the order of its lines by kind, which is the order of execution.
 #[cfg(feature = "cli")]
-pub(crate) fn of_document(trace: &TraceDocument) -> Fed {
+pub(crate) fn of_document(trace: &crate::trace::TraceDocument) -> Fed {
     let mut feed = Feed::new();
     for event in trace.to_events() {
         feed.push(event);

@@ -24,10 +24,12 @@ pub(crate) mod tree;
 pub(crate) mod trends;
 
 pub(crate) use digest::{Digest, Meta};
-pub(crate) use evidence::{GraphSize, Statistics, described, gradient_of};
-pub(crate) use feed::{Fed, read, scalar_of};
+#[cfg(feature = "candle")]
+pub(crate) use evidence::described;
+pub(crate) use evidence::{GraphSize, Statistics, gradient_of};
 #[cfg(feature = "cli")]
-pub(crate) use feed::{of_document, read_with};
+pub(crate) use feed::{Fed, of_document, read_with};
+pub(crate) use feed::{read, scalar_of};
 #[cfg(feature = "cli")]
 pub(crate) use page::{Page, Tone};
 pub(crate) use render::{Look, render, wants_colour};
