@@ -61,7 +61,7 @@ pub fn given(taken: &[Option<&dyn Observe>]) -> Given {
         return crate::tensor::cut::given(&|each| show(taken, each));
     }
     let _ = taken;
-    Given
+    <Given as Default>::default()
 }
 
 /// Looks at the arguments of a function and at what it returns, inside its span.
