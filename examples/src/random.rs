@@ -44,7 +44,7 @@ impl Random {
 }
 
 /// Gives every variable of `vars` its first value: matrices are uniform after Kaiming He for a ReLU network,
-/// everything else (the biases) is zero.
+/// vectors called `weight` (of a norm) are one, everything else (the biases) is zero.
 ///
 /// A matrix of shape (out, in) gets values within ±√(6 / in). The variables are taken in the order of their names,
 /// since a `VarMap` has none of its own.
@@ -63,12 +63,13 @@ pub fn init_weights(vars: &mut VarMap, random: &mut Random) -> Result<()> {
     };
     shapes.sort_by(|a, b| a.0.cmp(&b.0));
     for (name, shape, device) in shapes {
-        let bound = match shape.dims() {
-            [_, inputs] => (6.0 / *inputs as f32).sqrt(),
-            _ => 0.0,
+        let (middle, bound) = match shape.dims() {
+            [_, inputs] => (0.0, (6.0 / *inputs as f32).sqrt()),
+            [_] if name.ends_with("weight") => (1.0, 0.0),
+            _ => (0.0, 0.0),
         };
         let values: Vec<f32> = (0..shape.elem_count())
-            .map(|_| bound * random.symmetric())
+            .map(|_| middle + bound * random.symmetric())
             .collect();
         vars.set_one(name, Tensor::from_vec(values, shape, &device)?)?;
     }

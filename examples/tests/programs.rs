@@ -66,6 +66,77 @@ fn manual_writes_a_whole_trace_where_it_is_told() -> Result<()> {
     Ok(())
 }
 
+/// Runs the transformer for two epochs with the profiler on: its accuracy, what was said on stderr, and the trace.
+fn transformer(
+    folder: &std::path::Path,
+    arguments: &[&str],
+) -> Result<(f64, String, candle_profiler::TraceDocument)> {
+    let output = Command::new(env!("CARGO_BIN_EXE_transformer"))
+        .args(["--epochs", "2"])
+        .args(arguments)
+        .env("CANDLE_PROFILE", folder)
+        .env("CANDLE_PROFILE_SUMMARY", folder.join("summary.txt"))
+        .output()?;
+    ensure!(output.status.success(), "{output:?}");
+    let accuracy = accuracy(String::from_utf8(output.stdout)?.trim_end())?;
+    let trace = candle_profiler::parse_trace(folder.join("transformer-train_step-step2.jsonl"))?;
+    let health = candle_profiler::trace::health::analyze_health(&trace);
+    ensure!(
+        health.structurally_valid && health.capture_complete,
+        "{health:?}"
+    );
+    Ok((accuracy, String::from_utf8(output.stderr)?, trace))
+}
+
+#[test]
+fn transformer_is_told_where_its_graph_is_cut_and_learns_where_it_is_not() -> Result<()> {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("transformer");
+    let _ = std::fs::remove_dir_all(&folder);
+    let (cut, said, trace) = transformer(&folder.join("cut"), &[])?;
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    for (line, place, twin) in [
+        (
+            lines[0],
+            "Norm::forward (",
+            "candle_nn::ops::layer_norm_slow",
+        ),
+        (
+            lines[1],
+            "Attention::weigh (",
+            "candle_nn::ops::softmax(x, D::Minus1)",
+        ),
+    ] {
+        let begins = format!("candle-profiler: {place}");
+        assert!(
+            line.starts_with(&begins) && line.contains("bin/transformer.rs:"),
+            "{line}"
+        );
+        assert!(line.contains(twin), "{line}");
+    }
+    let marked = |trace: &candle_profiler::TraceDocument| {
+        let extras = trace
+            .tensors
+            .iter()
+            .filter_map(|tensor| tensor.extra.as_ref());
+        extras
+            .filter(|extra| extra.autograd.as_deref() == Some("cut"))
+            .count()
+    };
+    assert_eq!(marked(&trace), 2);
+    let summary = std::fs::read_to_string(folder.join("cut/summary.txt"))?;
+    assert!(summary.contains("no gradient for"), "{summary}");
+
+    let (fixed, said, trace) = transformer(&folder.join("fixed"), &["--fixed"])?;
+    assert_eq!(said, "");
+    assert_eq!(marked(&trace), 0);
+    let summary = std::fs::read_to_string(folder.join("fixed/summary.txt"))?;
+    assert!(summary.contains("29 variables, 29 present"), "{summary}");
+    assert!(!summary.contains("problems"), "{summary}");
+    assert!(fixed > cut + 20.0, "{fixed} % and {cut} %");
+    Ok(())
+}
+
 #[test]
 fn the_readme_shows_the_example_as_it_is() {
     let readme = include_str!("../../README.md");

@@ -1,6 +1,7 @@
 //! What stands in the parentheses of an attribute, as data.
 
 use crate::label::Label;
+use crate::ops::Mode;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -15,6 +16,7 @@ pub(crate) enum Kind {
     Measured,
     RecordStats,
     RecordScalar,
+    RecordGradients,
 }
 
 impl Kind {
@@ -26,6 +28,7 @@ impl Kind {
             "measured" => Self::Measured,
             "record_stats" => Self::RecordStats,
             "record_scalar" => Self::RecordScalar,
+            "record_gradients" => Self::RecordGradients,
             _ => return None,
         })
     }
@@ -37,12 +40,16 @@ impl Kind {
             Self::Measured => "measured",
             Self::RecordStats => "record_stats",
             Self::RecordScalar => "record_scalar",
+            Self::RecordGradients => "record_gradients",
         }
     }
 
     /// Whether it looks at a value, where the others open a span.
     pub(crate) fn records(self) -> bool {
-        matches!(self, Self::RecordStats | Self::RecordScalar)
+        matches!(
+            self,
+            Self::RecordStats | Self::RecordScalar | Self::RecordGradients
+        )
     }
 
     /// What may stand in the parentheses.
@@ -50,13 +57,17 @@ impl Kind {
         match self {
             Self::ProfileStep => {
                 "`forward`, `backward` or `optimizer` (also `fwd`, `bwd`, `optim`), then `name = \"…\"`, \
-                 `kind = function|module|op`, `detached`, `crate = path`"
+                 `kind = function|module|op`, `ops`, `ops(stats)`, `detached`, `crate = path`"
             }
             Self::ProfileSpan => {
-                "`name = \"…\"`, `kind = function|module|op`, `detached`, `crate = path`"
+                "`name = \"…\"`, `kind = function|module|op`, `ops`, `ops(stats)`, `detached`, `crate = path`"
             }
             Self::Measured => {
                 "`infer`, `name = \"…\"`, `device = EXPR`, `step = EXPR`, `items = EXPR`, `tags(key = EXPR, …)`, \
+                 `gradients = EXPR`, `ops`, `ops(stats)`, `crate = path`"
+            }
+            Self::RecordGradients => {
+                "`vars = EXPR`, `root = \"…\"`, `only = \"…\"`, `frozen = \"…\"` (names' beginnings, separated by commas), \
                  `crate = path`"
             }
             Self::RecordStats | Self::RecordScalar => {
@@ -80,8 +91,19 @@ pub(crate) struct Attribute {
     /// `kind = …`, as a variant of `SpanKind`.
     pub(crate) span_kind: Option<&'static str>,
     pub(crate) detached: bool,
+    /// `ops`, `ops(stats)`
+    pub(crate) ops: Option<Mode>,
     pub(crate) allow_nonfinite: bool,
     pub(crate) measure: Measure,
+    pub(crate) gradients: Gradients,
+}
+
+/// The options of `record_gradients` alone; `root` is its label.
+#[derive(Default)]
+pub(crate) struct Gradients {
+    pub(crate) vars: Option<TokenStream>,
+    pub(crate) only: Option<LitStr>,
+    pub(crate) frozen: Option<LitStr>,
 }
 
 /// The options of `measured` alone.
@@ -92,9 +114,25 @@ pub(crate) struct Measure {
     pub(crate) step: Option<TokenStream>,
     pub(crate) items: Option<TokenStream>,
     pub(crate) tags: Option<Vec<(String, TokenStream)>>,
+    pub(crate) gradients: Option<TokenStream>,
+}
+
+impl Measure {
+    /// Whether no option has an expression to run at each call.
+    pub(crate) fn says_nothing(&self) -> bool {
+        self.device.is_none()
+            && self.step.is_none()
+            && self.items.is_none()
+            && self.tags.is_none()
+            && self.gradients.is_none()
+    }
 }
 
 impl Attribute {
+    pub(crate) fn is_of_gradients(&self) -> bool {
+        self.kind == Kind::RecordGradients
+    }
+
     /// Reads the tokens between the parentheses; `span` is where the attribute's name stands.
     pub(crate) fn read(kind: Kind, span: Span, args: TokenStream) -> syn::Result<Self> {
         let mut attribute = Self {
@@ -105,8 +143,10 @@ impl Attribute {
             step: None,
             span_kind: None,
             detached: false,
+            ops: None,
             allow_nonfinite: false,
             measure: Measure::default(),
+            gradients: Gradients::default(),
         };
         if !args.is_empty() {
             let parser = |input: ParseStream<'_>| attribute.options(input);
@@ -148,7 +188,7 @@ impl Attribute {
     }
 
     fn option(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
-        if self.kind.records() && input.peek(LitStr) {
+        if self.kind.records() && self.kind != Kind::RecordGradients && input.peek(LitStr) {
             let literal: LitStr = input.parse()?;
             return self.labelled(literal.span(), Label::read(&literal)?);
         }
@@ -174,6 +214,7 @@ impl Attribute {
             Kind::ProfileStep | Kind::ProfileSpan => self.span_option(&word, input),
             Kind::Measured => self.measured_option(&word, input),
             Kind::RecordStats | Kind::RecordScalar => self.record_option(&word, input),
+            Kind::RecordGradients => self.gradients_option(&word, input),
         }
     }
 
@@ -197,6 +238,7 @@ impl Attribute {
                 once(&mut self.span_kind, variant, word, self.kind)
             }
             "detached" => flag(&mut self.detached, word, self.kind),
+            "ops" => self.operations(word, input),
             other if self.kind == Kind::ProfileStep && !input.peek(Token![=]) => {
                 let variant = match other {
                     "forward" | "fwd" => "Forward",
@@ -219,6 +261,7 @@ impl Attribute {
     fn measured_option(&mut self, word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
         match word.to_string().as_str() {
             "infer" => flag(&mut self.measure.infer, word, self.kind),
+            "ops" => self.operations(word, input),
             "name" => self.name(word, input),
             "device" => once(
                 &mut self.measure.device,
@@ -228,6 +271,12 @@ impl Attribute {
             ),
             "step" => once(&mut self.measure.step, expression(input)?, word, self.kind),
             "items" => once(&mut self.measure.items, expression(input)?, word, self.kind),
+            "gradients" => once(
+                &mut self.measure.gradients,
+                expression(input)?,
+                word,
+                self.kind,
+            ),
             "tags" => {
                 let group;
                 syn::parenthesized!(group in input);
@@ -245,6 +294,20 @@ impl Attribute {
             return flag(&mut self.allow_nonfinite, word, self.kind);
         }
         self.labelled(word.span(), Label::plain(word.unraw().to_string()))
+    }
+
+    fn gradients_option(&mut self, word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        let options = &mut self.gradients;
+        match word.to_string().as_str() {
+            "vars" => once(&mut options.vars, expression(input)?, word, self.kind),
+            "only" => once(&mut options.only, text(input)?, word, self.kind),
+            "frozen" => once(&mut options.frozen, text(input)?, word, self.kind),
+            "root" => {
+                let root = text(input)?;
+                once(&mut self.label, Label::read(&root)?, word, self.kind)
+            }
+            _ => Err(self.unknown(word)),
+        }
     }
 
     fn labelled(&mut self, span: Span, label: Label) -> syn::Result<()> {
@@ -266,6 +329,24 @@ impl Attribute {
         }
         let literal: LitStr = input.parse()?;
         once(&mut self.label, Label::read(&literal)?, word, self.kind)
+    }
+
+    /// `ops`, `ops(stats)`
+    fn operations(&mut self, word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        let mut mode = Mode::Calls;
+        if input.peek(syn::token::Paren) {
+            let group;
+            syn::parenthesized!(group in input);
+            let stats = group.call(Ident::parse_any)?;
+            if stats != "stats" || !group.is_empty() {
+                return Err(syn::Error::new(
+                    stats.span(),
+                    "allowed are `ops` and `ops(stats)`",
+                ));
+            }
+            mode = Mode::Statistics;
+        }
+        once(&mut self.ops, mode, word, self.kind)
     }
 
     fn unknown(&self, word: &Ident) -> syn::Error {
@@ -301,6 +382,15 @@ fn twice(word: &Ident, kind: Kind) -> syn::Error {
         kind.allowed()
     );
     syn::Error::new(word.span(), text)
+}
+
+/// `= "…"`
+fn text(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    input.parse::<Token![=]>()?;
+    if !input.peek(LitStr) {
+        return Err(input.error("expected a string literal: `\"…\"`"));
+    }
+    input.parse()
 }
 
 /// `= EXPR`

@@ -77,6 +77,11 @@ fn async_move(mut trees: Vec<TokenTree>) -> Option<Vec<TokenTree>> {
     fits.then_some(trees)
 }
 
+/// Whether such a return type is declared.
+pub(crate) fn is_future(output: &[TokenTree]) -> bool {
+    returns_boxed_future(output)
+}
+
 /// `Pin<Box<dyn Future…>>`, however its paths are spelled.
 fn returns_boxed_future(output: &[TokenTree]) -> bool {
     let flat = outermost(output.iter().cloned().collect());

@@ -1,11 +1,16 @@
 //! The new item.
 
 use crate::absorbed;
-use crate::args::Kind;
+use crate::args::{Attribute, Kind};
 use crate::boxed;
+use crate::crossing::Crossing;
+use crate::descent::Descent;
 use crate::function::{self, Body, Function, Item, Pattern, is_never, without_impl};
+use crate::gradients::{self, Taken};
+use crate::hints;
 use crate::items::item_len;
-use crate::params::{Rebind, argument, params, rebindings};
+use crate::ops;
+use crate::params::{Rebind, argument, is_told, outer, outside, params, rebindings};
 use crate::site::{Context, Flavour, Record};
 use crate::statements::{Scan, Statements};
 use crate::tokens::{Ours, braces, is_punct, regroup};
@@ -118,9 +123,27 @@ fn expand(
                     `crate = ::facade::candle_profiler`)";
         return Err(syn::Error::new(first.span, text));
     }
-    let context = Context::new(runtime, &function.name, function.has_self_type);
-    let mut statements = Statements::expanding(&context);
-    let body = statements.body(block.stream());
+    let mut context = Context::new(runtime, &function.name, function.has_self_type);
+    if set.records.iter().any(Attribute::is_of_gradients) {
+        context.arguments = gradients::arguments(&context, function, &|_| true);
+    }
+    let mut statements = Statements::expanding(&context).tells(valid::tells_failure(function));
+    let mode = set.ops().filter(|_| !off);
+    let mut body = match mode {
+        None => statements.body(block.stream()),
+        Some(mode) => {
+            // What is rewritten here is not rewritten again for a statement.
+            statements.has_ops = true;
+            let rewritten = ops::rewrite(&context, mode, block.stream());
+            let mut scan = statements.body(rewritten.clone());
+            scan.changed.get_or_insert(rewritten);
+            scan
+        }
+    };
+    if mode.is_some() {
+        body.text = block.stream().to_string();
+    }
+    let turns = statements.turns;
     let absorbed = markers(function, stacked, &statements);
     if let Some(error) = statements.into_error() {
         return Err(error);
@@ -128,19 +151,29 @@ fn expand(
     if off {
         return Ok(None);
     }
-    let records = set
+    // A store that is taken is read before the body may empty it.
+    let is_taken = gradients::store(function).is_some();
+    let (of_taken, of_value): (Vec<_>, Vec<_>) = set
         .records
         .iter()
+        .partition(|record| is_taken && record.is_of_gradients());
+    let records = of_value
+        .into_iter()
         .enumerate()
         .map(|(n, record)| context.record(record, &context.place(), n, false))
         .collect();
+    set.descends = hints::descends(&body.text);
     let span = block.span();
     let mut plan = Plan {
+        descent: Descent::of(&context, function, &set, &body.text),
+        taken: Taken::of(&context, function, &of_taken),
+        crossing: Crossing::of(function, &set, &body.text),
         set: &set,
         function,
         context: &context,
         records,
         entry: TokenStream::new(),
+        turns,
         words: words(first, stacked, function),
         span,
     };
@@ -156,8 +189,15 @@ fn words(first: &Ours, stacked: &[Ours], function: &Function) -> BTreeSet<String
     let mut words = BTreeSet::new();
     for ours in all {
         let text = ours.args.to_string();
-        let separator = |c: char| !c.is_alphanumeric() && c != '_';
+        let separator = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric() && c != '_';
         words.extend(text.split(separator).map(str::to_owned));
+    }
+    // A record on a parameter reads it.
+    for param in &function.params {
+        if let (Pattern::Name(name), false) = (&param.pattern, param.ours.is_empty()) {
+            let name = name.to_string();
+            words.insert(name.strip_prefix("r#").unwrap_or(&name).to_owned());
+        }
     }
     words
 }
@@ -217,12 +257,20 @@ impl PlainBody {
 }
 /// Everything that an expansion is made of.
 pub(crate) struct Plan<'a> {
+    /// What a function that differentiates or optimizes does it to.
+    pub(crate) descent: Descent,
+    /// Records of a store of gradients that the function takes.
+    pub(crate) taken: Taken,
+    /// What tensors go through the function.
+    pub(crate) crossing: Option<Crossing>,
     pub(crate) set: &'a Set,
     pub(crate) function: &'a Function,
     pub(crate) context: &'a Context,
     pub(crate) records: Vec<Record>,
     /// What runs when the span has just opened: records of parameters.
     pub(crate) entry: TokenStream,
+    /// Whether measured statements of the body are decided by its value.
+    pub(crate) turns: bool,
     /// Every word in the attributes' arguments: an argument of the function that is among them is used.
     pub(crate) words: BTreeSet<String>,
     /// The place of the user's braces.
@@ -268,7 +316,7 @@ impl Plan<'_> {
     fn item(&self, body: PlainBody, opaque: bool) -> TokenStream {
         let function = self.function;
         if function.is_async {
-            return self.finished(self.future(body), &Rebind::All);
+            return self.finished(self.future(body), &Rebind::All(&self.words));
         }
         if let Some(stream) = boxed::instrumented(function, &body.stream, |block| self.boxed(block))
         {
@@ -278,14 +326,24 @@ impl Plan<'_> {
         let returns = function.output.as_ref().filter(|output| !is_never(output));
         let by_value = match returns {
             None => false,
-            Some(_) if !self.records.is_empty() => true,
+            Some(_) if !self.records.is_empty() || self.turns => true,
+            // What is returned early is seen by a closure alone.
+            Some(_)
+                if self
+                    .crossing
+                    .as_ref()
+                    .is_some_and(|crossing| crossing.returns_early)
+                    && !function.track_caller =>
+            {
+                true
+            }
             // A body whose type is opaque must stay where that type drives its inference, a tracked caller where it is.
             Some(output) => {
                 self.set.measured.is_some() && !function.track_caller && !holds_impl(output)
             }
         };
         if by_value {
-            return self.finished(self.value(body), &Rebind::All);
+            return self.finished(self.value(body), &Rebind::All(&self.words));
         }
         let opaque_output = returns.is_some_and(|output| holds_impl(output));
         let probes = if opaque_output {
@@ -294,14 +352,14 @@ impl Plan<'_> {
             self.probes()
         };
         if opaque || !probes.is_empty() {
-            return self.finished(self.rebound(body, &probes), &Rebind::All);
+            return self.finished(self.rebound(body, &probes), &Rebind::All(&self.words));
         }
         self.finished(self.guarded(body), &Rebind::Nothing)
     }
 
-    fn finished(&self, body: TokenStream, rebind: &Rebind) -> TokenStream {
+    fn finished(&self, body: TokenStream, rebind: &Rebind<'_>) -> TokenStream {
         let mut header = self.function.header.clone();
-        if *rebind == Rebind::All
+        if matches!(rebind, Rebind::All(_))
             || self
                 .function
                 .params
@@ -314,7 +372,13 @@ impl Plan<'_> {
                 params(self.function, rebind),
             );
         }
-        let mut tokens = regroup(header);
+        // A call that never returns makes ours around it unreachable, which is no fault of the program's.
+        let allowed = self.set.ops().is_some();
+        let mut tokens = match allowed {
+            true => quote_spanned!(Span::mixed_site()=> #[allow(unreachable_code)]),
+            false => TokenStream::new(),
+        };
+        tokens.extend(regroup(header));
         braces(body, self.span).to_tokens(&mut tokens);
         tokens
     }
@@ -335,10 +399,21 @@ impl Plan<'_> {
             .iter()
             .filter_map(|param| match &param.pattern {
                 // One with attributes may be configured away.
-                Pattern::Name(name) if param.attributes.is_empty() => Some(name.clone()),
+                Pattern::Name(name) if param.attributes.is_empty() => {
+                    Some(outer(name, &self.words))
+                }
                 _ => None,
             });
         names.collect()
+    }
+
+    /// Reading an argument under the user's own name is no use of it that clippy should tell of.
+    pub(crate) fn underscored(&self, probes: &[Ident]) -> Option<TokenStream> {
+        let told = |name: &Ident| name.to_string().starts_with('_') && is_told(name, &self.words);
+        probes
+            .iter()
+            .any(told)
+            .then(|| quote_spanned!(Span::mixed_site()=> #[allow(clippy::used_underscore_binding)]))
     }
 
     pub(crate) fn open(&self, flavour: Flavour, probes: &[Ident]) -> TokenStream {
@@ -348,10 +423,68 @@ impl Plan<'_> {
 
     /// A guard as the first statement of the same body.
     fn guarded(&self, body: PlainBody) -> TokenStream {
-        let (head, rest) = body.split(true);
+        let looks = self.looks_through();
+        let (head, rest) = body.split(!looks || self.taken.lent.is_none());
         let open = self.guard(&[]);
         let entry = &self.entry;
-        quote!(#head #open #entry #rest)
+        if !looks {
+            let before = self.before();
+            return quote!(#head #open #entry #before #rest);
+        }
+        let before = self.before();
+        let body = self.seen(rest);
+        quote!(#head #open #entry #before #body)
+    }
+
+    /// Whether something is looked at when the body is done.
+    fn looks_through(&self) -> bool {
+        self.crossing.is_some() || self.descent.returns_store || !self.taken.after.is_empty()
+    }
+
+    /// What is looked at before the body.
+    pub(crate) fn before(&self) -> TokenStream {
+        let crossing = self.crossing.as_ref();
+        let given = crossing.map(|crossing| crossing.before(self.context));
+        let taken = &self.taken.before;
+        let descent = &self.descent.before;
+        quote!(#descent #given #taken)
+    }
+
+    /// The body in a scope of its own, what goes through it looked at when it is done.
+    fn seen(&self, body: TokenStream) -> TokenStream {
+        let lent = self
+            .taken
+            .lent
+            .as_ref()
+            .map(|(name, lent)| quote_spanned!(Span::mixed_site()=> let #name = #lent;));
+        self.around(&self.scope(quote!(#lent #body)))
+    }
+
+    /// An expression for the body's value, looked at on its way.
+    pub(crate) fn around(&self, body: &TokenStream) -> TokenStream {
+        if !self.looks_through() {
+            return body.clone();
+        }
+        if self.taken.after.is_empty()
+            && !self.descent.returns_store
+            && let Some(crossing) = &self.crossing
+            && let Some(short) = crossing.shortly(self.context, body)
+        {
+            return short;
+        }
+        let site = Span::mixed_site();
+        let private = &self.context.private;
+        let after = self.after(&quote_spanned!(site=> value));
+        quote_spanned!(site=> #private::tap(#body, |value| { #after let _ = value; }))
+    }
+
+    /// What is looked at when the value is there; `value` refers to it.
+    fn after(&self, value: &TokenStream) -> TokenStream {
+        let crossing = self.crossing.as_ref();
+        let crossed = crossing.map(|crossing| crossing.after(self.context, value));
+        let descended = self.descent.after(self.context, value);
+        let taken = &self.taken.after;
+        quote!(#crossed #descended #taken)
     }
 
     fn guard(&self, probes: &[Ident]) -> TokenStream {
@@ -360,8 +493,7 @@ impl Plan<'_> {
             return TokenStream::new();
         }
         let open = self.open(Flavour::Call, probes);
-        let allow = (!probes.is_empty())
-            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
+        let allow = self.underscored(probes);
         quote_spanned!(site=> #allow let guard = #open;)
     }
 
@@ -370,9 +502,15 @@ impl Plan<'_> {
         let (head, rest) = body.split(false);
         let open = self.guard(probes);
         let entry = &self.entry;
-        let rebound = rebindings(self.function, &self.words, false);
-        let body = self.scope(rest);
-        quote!(#head #open #entry #rebound #body)
+        let rebound = rebindings(self.function, &self.words, false, None);
+        if !self.looks_through() {
+            let before = self.before();
+            let body = self.scope(rest);
+            return quote!(#head #open #entry #rebound #before #body);
+        }
+        let before = self.before();
+        let body = self.seen(rest);
+        quote!(#head #open #entry #rebound #before #body)
     }
 
     /// The user's body as a scope of its own, whose last temporaries go before the arguments as in a function.
@@ -400,8 +538,7 @@ impl Plan<'_> {
         let private = &self.context.private;
         let (head, rest) = body.split(false);
         let probes = self.probes();
-        let allow = (!probes.is_empty())
-            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
+        let allow = self.underscored(&probes);
         let open = self.set.opens_span().then(|| {
             let open = self.open(Flavour::Call, &probes);
             quote_spanned!(site=> #allow let span = #open;)
@@ -410,16 +547,22 @@ impl Plan<'_> {
             .records
             .iter()
             .filter_map(|record| record.early.as_ref().map(|(_, early)| early));
-        let texts = quote!(#(#texts)*);
+        let texts = outside(quote!(#(#texts)*), self.function, &self.words);
         // `{#}` counts under the parent, so before the span opens; but a measured call opens the capture itself.
         let (before, after) = match self.set.measured.is_some() {
             true => (None, Some(texts)),
             false => (Some(texts), None),
         };
         let entry = &self.entry;
+        let turns = self.turns.then(
+            || quote_spanned!(site=> let parked = #private::Turns::new(); let turns = &parked;),
+        );
+        let decide = self.turns.then(
+            || quote_spanned!(site=> #private::outcome(&value).__candle_profiler_decide(turns);),
+        );
         let (output, _) = without_impl(self.function.output.as_deref().unwrap_or_default());
         let output = regroup(output);
-        let rebound = rebindings(self.function, &self.words, true);
+        let rebound = rebindings(self.function, &self.words, true, self.taken.lent.as_ref());
         let run = self.typed(self.scope(rest));
         let ended = if self.set.measured.is_some() {
             quote_spanned!(site=> #private::Measured::end(span))
@@ -429,13 +572,20 @@ impl Plan<'_> {
             quote_spanned!(site=> #private::Ended::here())
         };
         let evidence = self.evidence();
+        let given = outside(self.before(), self.function, &self.words);
+        let seen = self.after(&quote_spanned!(site=> &value));
+        let seen = outside(seen, self.function, &self.words);
         quote_spanned! {site=>
             #head
             #before
             #open
             #after
             #entry
+            #turns
+            #given
             let value = #private::invoke(move || -> #output { #rebound #run });
+            #decide
+            #seen
             let ended = #ended;
             #evidence
             return value;
@@ -463,12 +613,7 @@ impl Plan<'_> {
 pub(crate) fn finish(context: &Context, value: &TokenStream) -> TokenStream {
     let site = Span::mixed_site();
     let private = &context.private;
-    quote_spanned! {site=>
-        #private::Ended::finish(ended, || {
-            use #private::outcome::{Debugged as _, Displayed as _, Other as _, Typed as _};
-            (&&&&#private::Outcome(&#value)).__candle_profiler_failure()
-        });
-    }
+    quote_spanned!(site=> #private::outcome(&#value).__candle_profiler_finish(ended);)
 }
 fn replace(trees: &mut [TokenTree], at: usize, tree: TokenTree) {
     if let Some(place) = trees.get_mut(at) {

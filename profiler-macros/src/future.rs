@@ -2,7 +2,7 @@
 
 use crate::expand::{PlainBody, Plan};
 use crate::function::{is_never, without_impl};
-use crate::params::rebindings;
+use crate::params::{Rebind, outside, rebindings};
 use crate::site::Flavour;
 use crate::tokens::{is_punct, regroup};
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
@@ -15,15 +15,17 @@ impl Plan<'_> {
         let (head, rest) = body.split(false);
         let probes = self.probes();
         let hint = self.hint();
-        let rebound = rebindings(self.function, &self.words, true);
+        let rebound = rebindings(self.function, &self.words, true, self.taken.lent.as_ref());
         let block = rest.clone();
-        let run = self.typed(self.scope(rest));
+        let given = outside(self.before(), self.function, &self.words);
+        let run = self.typed(self.around(&self.scope(rest)));
         let entry = &self.entry;
         let place = self.value_place(&block);
         let awaited = self.awaited(
             &probes,
-            &quote_spanned!(site=> async move { #entry #rebound #hint #run }),
+            &quote_spanned!(site=> async move { #entry #given #rebound #hint #run }),
             place,
+            Rebind::All(&self.words),
         );
         quote!(#head #awaited)
     }
@@ -36,11 +38,17 @@ impl Plan<'_> {
             true => block.clone(),
             false => quote_spanned!(site=> async move { #entry #block.await }),
         };
-        self.awaited(&[], &block, None)
+        self.awaited(&[], &block, None, Rebind::Nothing)
     }
 
     /// Statements that run `future` inside the span, and their value.
-    fn awaited(&self, probes: &[Ident], future: &TokenStream, place: Option<Span>) -> TokenStream {
+    fn awaited(
+        &self,
+        probes: &[Ident],
+        future: &TokenStream,
+        place: Option<Span>,
+        rebind: Rebind<'_>,
+    ) -> TokenStream {
         let value = Ident::new("value", place.unwrap_or_else(Span::mixed_site));
         let site = Span::mixed_site();
         let private = &self.context.private;
@@ -52,6 +60,10 @@ impl Plan<'_> {
         let variables = texts.iter().map(|(variable, _)| variable);
         let early = texts.iter().map(|(_, early)| early);
         let early = quote!(#(#early)*);
+        let early = match rebind {
+            Rebind::All(words) => outside(early, self.function, words),
+            Rebind::Nothing => early,
+        };
         // `{#}` counts under the parent, so before the span opens; but a measured call opens the capture itself, and
         // its labels are built inside.
         let inside = self.set.measured.is_some() && !texts.is_empty();
@@ -65,8 +77,7 @@ impl Plan<'_> {
         } else {
             (Some(early), future.clone(), quote_spanned!(site=> value))
         };
-        let allow = (!probes.is_empty())
-            .then(|| quote_spanned!(site=> #[allow(clippy::used_underscore_binding)]));
+        let allow = self.underscored(probes);
         if !self.set.opens_span() {
             let evidence = self.evidence();
             return quote_spanned! {site=>

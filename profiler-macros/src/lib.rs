@@ -7,13 +7,19 @@
 mod absorbed;
 mod args;
 mod boxed;
+mod crossing;
+mod derive;
+mod descent;
 mod expand;
 mod forms;
 mod function;
 mod future;
+mod gradients;
+mod hints;
 mod items;
 mod label;
 mod manifest;
+mod ops;
 mod params;
 mod site;
 mod statements;
@@ -36,7 +42,11 @@ fn attribute(kind: Kind, args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// A span tagged with a step of training: `forward`, `backward` or `optimizer`.
 ///
-/// Options: `name = "…"`, `kind = function|module|op`, `detached`, `crate = path`.
+/// Options: `name = "…"`, `kind = function|module|op`, `ops`, `ops(stats)`, `detached`, `crate = path`.
+///
+/// `ops` records each call in the body that gives a tensor: methods, operators, functions, closures' bodies included;
+/// `ops(stats)` also takes the statistics of what it gave, under the text of the receiver or the name of the `let`.
+/// Calls that hold a closure among their arguments or an `.await`, and what stands in macros, are left alone.
 #[proc_macro_attribute]
 pub fn profile_step(args: TokenStream, item: TokenStream) -> TokenStream {
     attribute(Kind::ProfileStep, args, item)
@@ -50,10 +60,11 @@ pub fn profile_span(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// The measured region: each call may be captured as one trace.
 ///
-/// Options: `infer`, `name = "…"`, `device = EXPR`, `step = EXPR`, `items = EXPR`, `tags(key = EXPR, …)`, `crate = path`.
+/// Options: `infer`, `name = "…"`, `device = EXPR`, `step = EXPR`, `items = EXPR`, `tags(key = EXPR, …)`,
+/// `gradients = EXPR` (a `&GradientCapturePlan`, evaluated when the call is captured), `ops`, `ops(stats)`, `crate = path`.
 /// A call fails with the `Err` it returns, but for functions whose return type holds `impl Trait` or that are
-/// `#[track_caller]`: their bodies stay where they are, and only a panic is seen. The same goes for a measured statement
-/// or turn of a loop: an `Err` that leaves it by `?` ends the call, but does not mark it as failed.
+/// `#[track_caller]`: their bodies stay where they are, and only a panic is seen. A measured statement or turn of a loop
+/// fails with the `Err` that leaves it by `?`, except in such functions, in closures and in `async` functions.
 #[proc_macro_attribute]
 pub fn measured(args: TokenStream, item: TokenStream) -> TokenStream {
     attribute(Kind::Measured, args, item)
@@ -71,4 +82,29 @@ pub fn record_stats(args: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn record_scalar(args: TokenStream, item: TokenStream) -> TokenStream {
     attribute(Kind::RecordScalar, args, item)
+}
+
+/// The state and norm of each variable's gradient: of a `GradStore` that a function returns, or takes, in which case it
+/// is read before the body runs, and its norm again after it where it is a `&mut`; of a `let`, a parameter.
+///
+/// Options: `vars = EXPR` (a `VarMap`, or a list of variables), `root = "…"`, `only = "…"`, `frozen = "…"` (beginnings
+/// of names, separated by commas), `crate = path`.
+#[proc_macro_attribute]
+pub fn record_gradients(args: TokenStream, item: TokenStream) -> TokenStream {
+    attribute(Kind::RecordGradients, args, item)
+}
+
+/// Makes a type's tensors recordable by `record_stats`: each field under `label/field`, in a tuple under `label/0`.
+///
+/// On an enum, the fields of the variant that is there. `#[observe(skip)]` leaves a field out; `#[observe(crate = path)]`
+/// on the type names the run time where it is renamed or re-exported.
+#[proc_macro_derive(Observe, attributes(observe))]
+pub fn derive_observe(item: TokenStream) -> TokenStream {
+    derive::derive(derive::Derived::Observe, item.into()).into()
+}
+
+/// Makes a type's numbers recordable by `record_scalar`; as [`macro@Observe`] otherwise.
+#[proc_macro_derive(ObserveScalar, attributes(observe))]
+pub fn derive_observe_scalar(item: TokenStream) -> TokenStream {
+    derive::derive(derive::Derived::ObserveScalar, item.into()).into()
 }

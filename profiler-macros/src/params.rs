@@ -2,17 +2,16 @@
 
 use crate::function::{Function, Param, Pattern};
 use crate::tokens::{delimited, group_of, is_word, regroup};
-use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 use std::collections::BTreeSet;
 
 /// What becomes of the parameters.
-#[derive(PartialEq, Eq)]
-pub(crate) enum Rebind {
+pub(crate) enum Rebind<'a> {
     /// They stay; our attributes go.
     Nothing,
-    /// Patterns move into the body, where names are bound again.
-    All,
+    /// Patterns move into the body, where names are bound again; the words of all arguments of our attributes.
+    All(&'a BTreeSet<String>),
 }
 
 /// The name of an argument that is a pattern.
@@ -20,8 +19,63 @@ pub(crate) fn argument(at: usize) -> Ident {
     Ident::new(&format!("argument{at}"), Span::mixed_site())
 }
 
+/// Whether an argument is asked for by its own name outside of the body, because an attribute's argument has it in it, or
+/// because a variable of ours is called so too.
+pub(crate) fn is_told(name: &Ident, words: &BTreeSet<String>) -> bool {
+    let name = name.to_string();
+    let ours = [
+        "guard", "span", "value", "ended", "parked", "turns", "given", "lent",
+    ]
+    .contains(&name.as_str())
+        || ["text", "argument", "noted", "part"]
+            .iter()
+            .any(|ours| name.starts_with(ours));
+    ours || words.contains(name.strip_prefix("r#").unwrap_or(&name))
+}
+
+/// The name that an argument has outside of the body that binds it again.
+///
+/// Where no attribute asks for it there, it is a name of our own that only looks like the user's: then no lint takes the
+/// new binding for one that the user wrote, and none of them has to be silenced, which would cost the compiler more than
+/// all else that is written here.
+pub(crate) fn outer(name: &Ident, words: &BTreeSet<String>) -> Ident {
+    if is_told(name, words) {
+        return name.clone();
+    }
+    let mut outer = name.clone();
+    outer.set_span(Span::mixed_site().located_at(name.span()));
+    outer
+}
+
+/// Our tokens as they stand outside of the body that binds the arguments again: with the names they have there.
+pub(crate) fn outside(
+    tokens: TokenStream,
+    function: &Function,
+    words: &BTreeSet<String>,
+) -> TokenStream {
+    let is_renamed = |ident: &Ident| {
+        let patterns = function.params.iter().map(|param| &param.pattern);
+        let mut names = patterns.filter_map(|pattern| match pattern {
+            Pattern::Name(name) => Some(name),
+            _ => None,
+        });
+        names.any(|name| name == ident) && !is_told(ident, words)
+    };
+    let tree = |tree| match tree {
+        TokenTree::Ident(ident) if is_renamed(&ident) => outer(&ident, words).into(),
+        TokenTree::Group(group) => {
+            let inner = outside(group.stream(), function, words);
+            let mut renamed = Group::new(group.delimiter(), inner);
+            renamed.set_span(group.span());
+            renamed.into()
+        }
+        other => other,
+    };
+    tokens.into_iter().map(tree).collect()
+}
+
 /// The parentheses of the parameters, without our attributes.
-pub(crate) fn params(function: &Function, rebind: &Rebind) -> TokenTree {
+pub(crate) fn params(function: &Function, rebind: &Rebind<'_>) -> TokenTree {
     let span = function
         .header
         .get(function.params_at)
@@ -30,11 +84,11 @@ pub(crate) fn params(function: &Function, rebind: &Rebind) -> TokenTree {
     for (at, param) in function.params.iter().enumerate() {
         trees.extend(match rebind {
             Rebind::Nothing => param.attributes.clone(),
-            Rebind::All => param.configuration(),
+            Rebind::All(_) => param.configuration(),
         });
         match (&param.pattern, rebind) {
-            (Pattern::Name(name), Rebind::All) => trees.push(name.clone().into()),
-            (Pattern::Other, Rebind::All) => trees.push(argument(at).into()),
+            (Pattern::Name(name), Rebind::All(words)) => trees.push(outer(name, words).into()),
+            (Pattern::Other, Rebind::All(_)) => trees.push(argument(at).into()),
             _ => trees.extend(param.pattern_trees.iter().cloned()),
         }
         trees.extend(param.ty.iter().cloned());
@@ -52,6 +106,7 @@ pub(crate) fn rebindings(
     function: &Function,
     words: &BTreeSet<String>,
     captured: bool,
+    lent: Option<&(Ident, Ident)>,
 ) -> TokenStream {
     let site = Span::mixed_site();
     let mut tokens = TokenStream::new();
@@ -64,7 +119,21 @@ pub(crate) fn rebindings(
             }
             Pattern::Receiver(_) | Pattern::Variadic => {}
             Pattern::Name(name) => {
+                // The body gets what is lent to it instead of the argument itself.
+                let lent = lent.and_then(|(own, lent)| (own == name).then_some(lent));
+                let outer = outer(name, words);
+                let value = lent.unwrap_or(&outer);
                 let mutable = param.is_mut().then(|| param.mutable());
+                if !is_told(name, words) {
+                    let allow = name.to_string().starts_with('_').then(
+                        || quote_spanned!(site=> #[allow(clippy::no_effect_underscore_binding)]),
+                    );
+                    tokens.extend(
+                        quote_spanned!(site=> #allow #(#attributes)* let #mutable #name = #value;),
+                    );
+                    continue;
+                }
+                let configuration = param.configuration();
                 tokens.extend(quote_spanned! {site=>
                     #[allow(
                         clippy::no_effect_underscore_binding,
@@ -75,16 +144,13 @@ pub(crate) fn rebindings(
                         clippy::used_underscore_binding
                     )]
                     #(#attributes)*
-                    let #mutable #name = #name;
+                    let #mutable #name = #value;
                 });
-                if words.contains(&name.to_string()) {
-                    let configuration = param.configuration();
-                    tokens.extend(quote_spanned! {site=>
-                        #[allow(clippy::used_underscore_binding)]
-                        #(#configuration)*
-                        let _ = &#name;
-                    });
-                }
+                tokens.extend(quote_spanned! {site=>
+                    #[allow(clippy::used_underscore_binding)]
+                    #(#configuration)*
+                    let _ = &#name;
+                });
             }
             Pattern::Other => {
                 let argument = argument(at);

@@ -4,10 +4,11 @@
 //! together again, everything else is handed on as the opaque groups it came in.
 
 use crate::absorbed;
+use crate::args::Kind;
 use crate::forms::Statement;
 use crate::items::item_len;
 use crate::site::Context;
-use crate::tokens::{Ours, delimited, is_brace, is_punct, outer_attribute, regroup};
+use crate::tokens::{Ours, delimited, is_brace, is_punct, is_word, outer_attribute, regroup};
 use crate::valid;
 use crate::written::expand;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -16,13 +17,23 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 pub(crate) struct Statements<'a> {
     /// None: attributes are only taken away.
     context: Option<&'a Context>,
+    /// The operation calls of the whole body are observed already.
+    pub(crate) has_ops: bool,
     error: Option<syn::Error>,
+    /// Whether the function's value tells what became of a measured statement, see [`Self::tells`].
+    tells: bool,
+    /// How many closures and futures of its own the walk may be in.
+    apart: usize,
+    /// Whether a measured statement was found that the function's value tells of.
+    pub(crate) turns: bool,
     /// The paths of the attributes that were carried out or taken away.
     pub(crate) absorbed: Vec<Vec<TokenTree>>,
 }
 
 /// What the walk found.
 pub(crate) struct Scan {
+    /// The body as text.
+    pub(crate) text: String,
     /// The new stream, if it is another one.
     pub(crate) changed: Option<TokenStream>,
     /// Whether `#![…]` opens it.
@@ -56,16 +67,30 @@ impl<'a> Statements<'a> {
     pub(crate) fn expanding(context: &'a Context) -> Self {
         Self {
             context: Some(context),
+            has_ops: false,
             error: None,
+            tells: false,
+            apart: 0,
+            turns: false,
             absorbed: Vec::new(),
         }
+    }
+
+    /// The function's value will be seen: an `Err` that leaves a measured statement shows there.
+    pub(crate) fn tells(mut self, tells: bool) -> Self {
+        self.tells = tells;
+        self
     }
 
     /// Takes our attributes away.
     pub(crate) fn stripping() -> Self {
         Self {
             context: None,
+            has_ops: false,
             error: None,
+            tells: false,
+            apart: 0,
+            turns: false,
             absorbed: Vec::new(),
         }
     }
@@ -78,8 +103,8 @@ impl<'a> Statements<'a> {
     /// Looks through a function's body.
     pub(crate) fn body(&mut self, stream: TokenStream) -> Scan {
         // Walking trees costs a message to the compiler for each; its own text of the whole costs one.
-        let text = stream.to_string();
-        let text = text.trim_start();
+        let whole = stream.to_string();
+        let text = whole.trim_start();
         let inner_attributes = ["#!", "# !", "//!", "/*!"]
             .iter()
             .any(|start| text.starts_with(start));
@@ -91,6 +116,7 @@ impl<'a> Statements<'a> {
             .flatten()
             .map(regroup);
         Scan {
+            text: whole,
             changed,
             inner_attributes,
             item_first,
@@ -103,6 +129,8 @@ impl<'a> Statements<'a> {
         let mut changed = false;
         // Whether a statement may begin here.
         let mut start = true;
+        // Whether this statement may hold a closure or a future, which a jump leaves instead of the function.
+        let mut apart = false;
         let mut at = 0;
         while let Some(tree) = trees.get(at) {
             let rest = trees.get(at..).unwrap_or_default();
@@ -119,6 +147,7 @@ impl<'a> Statements<'a> {
                     continue;
                 }
                 changed = true;
+                apart = false;
                 let rest = trees.get(at..).unwrap_or_default();
                 let taken = self.annotated(&attributes, start, rest, &mut out);
                 at += taken;
@@ -133,7 +162,9 @@ impl<'a> Statements<'a> {
             }
             match tree {
                 TokenTree::Group(group) => {
+                    self.apart += usize::from(apart);
                     let inner = self.statements(group.stream().into_iter().collect());
+                    self.apart -= usize::from(apart);
                     changed |= inner.is_some();
                     out.push(match inner {
                         Some(inner) => {
@@ -146,6 +177,8 @@ impl<'a> Statements<'a> {
                 other => {
                     out.push(other.clone());
                     start = is_punct(Some(other), ';');
+                    apart = !start
+                        && (apart || is_punct(Some(other), '|') || is_word(Some(other), "async"));
                 }
             }
             at += 1;
@@ -170,8 +203,13 @@ impl<'a> Statements<'a> {
         };
         let trees: Vec<TokenTree> = rest.iter().take(statement.len).cloned().collect();
         let trees = self.statements(trees.clone()).unwrap_or(trees);
+        let seen = self.tells && self.apart == 0;
         let expansion = match self.context {
-            Some(context) => expand(context, attributes, &statement, &trees),
+            Some(context) => {
+                let measured = |ours: &Ours| ours.kind == Kind::Measured;
+                self.turns |= seen && attributes.ours.iter().any(measured);
+                expand(context, attributes, &statement, &trees, seen, self.has_ops)
+            }
             None => Ok(None),
         };
         match expansion {
@@ -197,6 +235,7 @@ impl<'a> Statements<'a> {
 }
 
 /// The outer attributes before a statement.
+#[derive(Clone)]
 pub(crate) struct Attributes {
     pub(crate) ours: Vec<Ours>,
     pub(crate) others: Vec<TokenTree>,

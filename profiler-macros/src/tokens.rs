@@ -67,6 +67,7 @@ pub(crate) struct Outer {
 }
 
 /// One of our attributes, its parentheses not yet read.
+#[derive(Clone)]
 pub(crate) struct Ours {
     pub(crate) kind: Kind,
     pub(crate) span: Span,

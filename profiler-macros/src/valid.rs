@@ -13,13 +13,15 @@ pub(crate) struct Set {
     pub(crate) span: Option<Attribute>,
     pub(crate) measured: Option<Attribute>,
     pub(crate) records: Vec<Attribute>,
+    /// The text of what they stand on calls `backward`.
+    pub(crate) descends: bool,
 }
 
 impl Set {
     /// Adds an attribute that may stand beside those already there.
     pub(crate) fn add(&mut self, attribute: Attribute) -> syn::Result<()> {
         let (place, other) = match attribute.kind {
-            Kind::RecordStats | Kind::RecordScalar => {
+            Kind::RecordStats | Kind::RecordScalar | Kind::RecordGradients => {
                 self.records.push(attribute);
                 return Ok(());
             }
@@ -71,6 +73,17 @@ impl Set {
             .find_map(|attribute| attribute.runtime.as_ref())
     }
 
+    /// What `ops` asks for, wherever it was given.
+    pub(crate) fn ops(&self) -> Option<crate::ops::Mode> {
+        let mut all = self.span.iter().chain(&self.measured);
+        let asked = all.clone().find_map(|attribute| attribute.ops);
+        let statistics = all.any(|attribute| attribute.ops == Some(crate::ops::Mode::Statistics));
+        asked.map(|mode| match statistics {
+            true => crate::ops::Mode::Statistics,
+            false => mode,
+        })
+    }
+
     pub(crate) fn opens_span(&self) -> bool {
         self.span.is_some() || self.measured.is_some()
     }
@@ -115,8 +128,11 @@ pub(crate) fn function(function: &Function, set: &Set) -> syn::Result<()> {
         let text = "this function has no body to record: annotate the functions of the impls, or give it a default body";
         return Err(syn::Error::new(span, text));
     }
-    if let Some(record) = set.records.first() {
-        on_return(function, record)?;
+    let taken = crate::gradients::store(function).is_some();
+    for record in &set.records {
+        if !(taken && record.kind == Kind::RecordGradients) {
+            on_return(function, record)?;
+        }
     }
     Ok(())
 }
@@ -124,6 +140,10 @@ pub(crate) fn function(function: &Function, set: &Set) -> syn::Result<()> {
 fn on_return(function: &Function, record: &Attribute) -> syn::Result<()> {
     let name = record.kind.name();
     let problem = match &function.output {
+        None if record.kind == Kind::RecordGradients => format!(
+            "`{name}` reads a `GradStore` that a function returns or takes by name, and this one does neither; put it on \
+             one that does, on a `let` or a parameter"
+        ),
         None => format!(
             "`{name}` reads the return value, and this function has none; put it on a function that returns one, on a \
              `let` inside or on a parameter"
@@ -140,6 +160,15 @@ fn on_return(function: &Function, record: &Attribute) -> syn::Result<()> {
     Err(syn::Error::new(record.span, problem))
 }
 
+/// Whether the value of a function tells that something in its body failed, and can be looked at without moving the
+/// body from where it must stay.
+pub(crate) fn tells_failure(function: &Function) -> bool {
+    let returns = function.output.as_ref().filter(|output| !is_never(output));
+    !function.is_async
+        && !function.track_caller
+        && returns.is_some_and(|output| !holds_impl(output) && !crate::boxed::is_future(output))
+}
+
 /// The attributes of a parameter.
 pub(crate) fn parameter(ours: &[Ours]) -> syn::Result<Vec<Attribute>> {
     let mut records = Vec::new();
@@ -147,7 +176,7 @@ pub(crate) fn parameter(ours: &[Ours]) -> syn::Result<Vec<Attribute>> {
         let attribute = read(attribute)?;
         if !attribute.kind.records() {
             let text = format!(
-                "`{}` opens a span and stands on the function; on a parameter: `record_stats`, `record_scalar`",
+                "`{}` opens a span and stands on the function; on a parameter: `record_stats`, `record_scalar`, `record_gradients`",
                 attribute.kind.name()
             );
             return Err(syn::Error::new(attribute.span, text));

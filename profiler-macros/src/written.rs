@@ -4,11 +4,12 @@ use crate::args::Attribute;
 use crate::expand::finish;
 use crate::forms::{Form, Statement};
 use crate::items::item_len;
+use crate::ops;
 use crate::params::configuration;
 use crate::site::{Context, Flavour, Record};
 use crate::statements::Attributes;
 use crate::target::Target;
-use crate::tokens::{Ours, braces, group_of, is_punct, regroup};
+use crate::tokens::{Ours, braces, group_of, is_punct, is_word, regroup};
 use crate::valid::{self, Set};
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -19,14 +20,32 @@ pub(crate) fn expand(
     attributes: &Attributes,
     statement: &Statement,
     trees: &[TokenTree],
+    seen: bool,
+    has_ops: bool,
 ) -> syn::Result<Option<TokenStream>> {
     let mut set = Set::default();
     for ours in &attributes.ours {
         set.read(ours)?;
     }
+    if set.measured.is_some() {
+        set.descends = crate::hints::descends(&regroup(trees.to_vec()).to_string());
+    }
     let Some(first) = attributes.ours.first() else {
         return Ok(None);
     };
+    if let Some(mode) = set.ops().filter(|_| !has_ops && !crate::OFF) {
+        let rewritten = ops::rewrite(context, mode, regroup(trees.to_vec()));
+        let trees: Vec<TokenTree> = rewritten.into_iter().collect();
+        if let Some(statement) = Statement::at(&trees) {
+            let mut attributes = attributes.clone();
+            if statement.form != Form::Tail {
+                // A call that never returns makes ours around it unreachable.
+                let allow = quote_spanned!(Span::mixed_site()=> #[allow(unreachable_code)]);
+                attributes.others.extend(allow);
+            }
+            return expand(context, &attributes, &statement, &trees, seen, true);
+        }
+    }
     if let (Form::Loop { .. }, Some(record)) = (statement.form, set.records.first()) {
         return Err(valid::not_a_statement(record.kind, record.span));
     }
@@ -45,6 +64,7 @@ pub(crate) fn expand(
         first,
         target,
         others: &attributes.others,
+        turn: seen && set.measured.is_some(),
     };
     Ok(Some(writer.statement(statement.form, trees)))
 }
@@ -80,6 +100,8 @@ struct Writer<'a> {
     first: &'a Ours,
     target: Target,
     others: &'a [TokenTree],
+    /// A measured one whose failure the function's value tells.
+    turn: bool,
 }
 
 impl Writer<'_> {
@@ -94,7 +116,10 @@ impl Writer<'_> {
                 };
                 let outside = self.set.measured.is_none();
                 let open = outside.then(|| self.open());
-                let close = (outside && !tail).then(|| self.close());
+                let close = match outside {
+                    true => (!tail).then(|| self.close()),
+                    false => self.settle(trees, tail),
+                };
                 quote!(#open #(#others)* #inside #close)
             }
             Form::Let | Form::Assignment(_) => self.in_place(trees),
@@ -128,6 +153,12 @@ impl Writer<'_> {
         let open = self
             .context
             .open(self.set, &self.place(), Flavour::Call, &[]);
+        if self.turn {
+            let private = &self.context.private;
+            return self.gated(
+                quote_spanned!(site=> let guard = #private::Turns::turn(#private::Turns::settle(turns), #open);),
+            );
+        }
         self.gated(quote_spanned!(site=> let guard = #open;))
     }
 
@@ -143,14 +174,29 @@ impl Writer<'_> {
         if !self.set.opens_span() {
             return TokenStream::new();
         }
+        if self.turn {
+            let end = self.end();
+            return self.gated(quote_spanned!(site=> ::core::mem::drop(#end);));
+        }
         self.gated(quote_spanned!(site=> ::core::mem::drop(guard);))
+    }
+
+    /// After a measured loop its last turn has not failed. The value of a `loop` at a block's end is left alone.
+    fn settle(&self, trees: &[TokenTree], tail: bool) -> Option<TokenStream> {
+        let value = trees.iter().any(|tree| is_word(Some(tree), "loop"));
+        let private = &self.context.private;
+        (self.turn && !(tail && value)).then(|| {
+            self.gated(quote_spanned!(Span::mixed_site()=> let _ = #private::Turns::settle(turns);))
+        })
     }
 
     /// Ends the span; what follows belongs to it.
     fn end(&self) -> TokenStream {
         let site = Span::mixed_site();
         let private = &self.context.private;
-        if self.set.measured.is_some() {
+        if self.turn {
+            quote_spanned!(site=> #private::Turn::end(guard))
+        } else if self.set.measured.is_some() {
             quote_spanned!(site=> #private::Measured::end(guard))
         } else if self.set.span.is_some() {
             quote_spanned!(site=> #private::Span::end(guard))

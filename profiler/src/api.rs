@@ -5,7 +5,7 @@ use std::panic::Location;
 use crate::capture::{self, Kind, Measured};
 use crate::observe::{Observe, ObserveScalar};
 use crate::phase::ExecutionStep;
-use crate::private::Outcome;
+use crate::private::outcome;
 use crate::record::{Ended, Name, RecordSite, Span, SpanSource, recorder};
 
 /// A span on this thread until the guard is dropped.
@@ -36,6 +36,7 @@ fn open(name: impl Into<Box<str>>, step: Option<ExecutionStep>) -> Span {
     match recorder() {
         None => Span::none(),
         Some(recorder) => {
+            let _own = crate::allocator::uncounted();
             let name = named(name.into(), location);
             Span::enter_as(
                 recorder,
@@ -50,7 +51,7 @@ fn open(name: impl Into<Box<str>>, step: Option<ExecutionStep>) -> Span {
 }
 
 /// A blank name says nothing: the place stands in.
-fn named(name: Box<str>, location: &Location<'_>) -> Box<str> {
+pub(crate) fn named(name: Box<str>, location: &Location<'_>) -> Box<str> {
     if !name.trim().is_empty() {
         return name;
     }
@@ -77,6 +78,7 @@ pub fn measure(name: impl Into<Box<str>>) -> Measured {
     match capture::current_or_off() {
         Err(()) => Measured::off(),
         Ok(Some(recorder)) => {
+            let _own = crate::allocator::uncounted();
             Measured::inside_named(recorder, source(named(name.into(), location)))
         }
         Ok(None) => match capture::state() {
@@ -99,15 +101,12 @@ pub fn measure_with<T, E: std::fmt::Display>(
     name: impl Into<Box<str>>,
     work: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
-    use crate::private::outcome::Displayed;
     if cfg!(feature = "off") {
         return work();
     }
     let measured = measure(name);
     let value = work();
-    measured
-        .end()
-        .finish(|| (&&&Outcome(&value)).__candle_profiler_failure());
+    outcome(&value).__candle_profiler_finish(measured.end());
     value
 }
 
@@ -115,9 +114,19 @@ pub fn measure_with<T, E: std::fmt::Display>(
 #[inline]
 #[track_caller]
 pub fn record_stats<T: Observe + ?Sized>(label: &str, value: &T) {
-    if cfg!(feature = "off") || recorder().is_none() {
+    if cfg!(feature = "off") {
         return;
     }
+    if recorder().is_none() {
+        if crate::nonfinite::watching() {
+            let site = site(Location::caller());
+            crate::observe::watch(&site, Some(label.to_owned()), &|observer| {
+                value.observe(observer)
+            });
+        }
+        return;
+    }
+    let _own = crate::allocator::uncounted();
     let site = site(Location::caller());
     crate::observe::statistics(&Ended::here(), &site, Some(label.to_owned()), &|observer| {
         value.observe(observer)
@@ -128,9 +137,19 @@ pub fn record_stats<T: Observe + ?Sized>(label: &str, value: &T) {
 #[inline]
 #[track_caller]
 pub fn record_scalar<T: ObserveScalar + ?Sized>(label: &str, value: &T) {
-    if cfg!(feature = "off") || recorder().is_none() {
+    if cfg!(feature = "off") {
         return;
     }
+    if recorder().is_none() {
+        if crate::nonfinite::watching() {
+            let site = site(Location::caller());
+            crate::observe::watch_scalar(&site, Some(label.to_owned()), &|observer| {
+                value.observe_scalar(observer)
+            });
+        }
+        return;
+    }
+    let _own = crate::allocator::uncounted();
     let site = site(Location::caller());
     crate::observe::scalars(&Ended::here(), &site, Some(label.to_owned()), &|observer| {
         value.observe_scalar(observer)
@@ -138,14 +157,58 @@ pub fn record_scalar<T: ObserveScalar + ?Sized>(label: &str, value: &T) {
 }
 
 fn site(location: &'static Location<'static>) -> RecordSite {
-    RecordSite::new(Name::Text("unnamed"), location.file(), location.line())
+    RecordSite(
+        Name::Text("unnamed"),
+        location.file(),
+        location.line(),
+        false,
+        Name::Text(""),
+    )
+}
+
+/// Records gradients that the program has by name, where a capture is open: `items` are pairs of a name and a gradient,
+/// or `None` where there is none. `root` is what was differentiated.
+///
+/// For a `GradStore` that a function returns or takes, `#[record_gradients]` does it, and [`backward`] by itself.
+///
+/// ```
+/// # fn main() -> candle_core::Result<()> {
+/// use candle_core::{Device, Var};
+///
+/// let weight = Var::new(&[1f32, 2.0], &Device::Cpu)?;
+/// let grads = weight.sqr()?.sum_all()?.backward()?;
+/// candle_profiler::record_gradients("loss", [("weight", grads.get(&weight))]);
+/// # Ok(())
+/// # }
+/// ```
+#[cfg(feature = "candle")]
+pub fn record_gradients<N: AsRef<str>, G: crate::tensor::Gradient>(
+    root: &str,
+    items: impl IntoIterator<Item = (N, G)>,
+) {
+    if cfg!(feature = "off") || recorder().is_none() {
+        return;
+    }
+    let at = Ended::here();
+    if at.wants(crate::capture::Plane::Gradients) {
+        // The program's iterator runs here, before anything of ours is locked.
+        let items: Vec<(N, G)> = items.into_iter().collect();
+        at.record(|emit| crate::tensor::named_gradients(root, &items, emit));
+    }
 }
 
 /// Where the evidence of a span that has just ended belongs.
 #[cfg(feature = "candle")]
 const AFTER: Ended = Ended::last();
 
-/// `loss.backward()` in a backward span, with the state and norm of each variable's gradient: see [`crate::name_vars`].
+/// Whether the gradients of the backward pass that is just over are wanted.
+#[cfg(feature = "candle")]
+fn watches() -> bool {
+    !cfg!(feature = "off") && recorder().is_some() && AFTER.wants(crate::capture::Plane::Gradients)
+}
+
+/// `loss.backward()` in a backward span, with the size of the graph, and the state and norm of each variable's
+/// gradient: see [`crate::name_vars`].
 ///
 /// # Errors
 /// What candle gives.
@@ -158,11 +221,8 @@ pub fn backward(
         let _span = step_span("backward", ExecutionStep::Backward);
         loss.backward()?
     };
-    if !cfg!(feature = "off")
-        && recorder().is_some()
-        && AFTER.wants(crate::capture::Plane::Gradients)
-    {
-        AFTER.record(|emit| crate::tensor::gradient_evidence(loss, &grads, emit));
+    if watches() {
+        AFTER.record(|emit| crate::tensor::backward_evidence(loss, &grads, emit));
     }
     Ok(grads)
 }
@@ -180,6 +240,17 @@ pub fn backward_step<O: candle_nn::Optimizer>(
     loss: &candle_core::Tensor,
 ) -> candle_core::Result<()> {
     let grads = backward(loss)?;
-    let _span = step_span("optimizer", ExecutionStep::Optimizer);
-    optimizer.step(&grads)
+    if !cfg!(feature = "off") && crate::nonfinite::watching() {
+        let at = site(Location::caller());
+        crate::observe::watch_gradients(&AFTER, &at, loss, &grads);
+    }
+    let before = watches().then(|| crate::tensor::Moves::before(loss, &grads));
+    {
+        let _span = step_span("optimizer", ExecutionStep::Optimizer);
+        optimizer.step(&grads)?;
+    }
+    if let Some(before) = before {
+        AFTER.record(|emit| before.after(loss, emit));
+    }
+    Ok(())
 }

@@ -19,6 +19,53 @@ pub trait DeviceName {
     fn describe(&self) -> (String, Option<DeviceHandle>);
 }
 
+/// Waits for the device, unless it is recording a graph, which waiting would spoil.
+#[cfg(feature = "candle")]
+pub(crate) fn synchronize(device: &candle_core::Device) {
+    if is_recording(device) {
+        return;
+    }
+    if let Err(error) = device.synchronize() {
+        crate::say::once(&format!("the device could not be waited for: {error}"));
+    }
+}
+
+/// Whether what is enqueued now goes into a graph instead of being run.
+#[cfg(feature = "cuda")]
+pub(crate) fn is_recording(device: &candle_core::Device) -> bool {
+    use candle_core::cuda_backend::cudarc::driver::sys::CUstreamCaptureStatus;
+    let candle_core::Device::Cuda(device) = device else {
+        return false;
+    };
+    device.cuda_stream().capture_status()
+        == Ok(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE)
+}
+
+/// Only CUDA has such graphs.
+#[cfg(all(feature = "candle", not(feature = "cuda")))]
+pub(crate) fn is_recording(_: &candle_core::Device) -> bool {
+    false
+}
+
+/// Bytes used, free and there in all, where the device says so in absolute figures.
+#[cfg(feature = "cuda")]
+pub(crate) fn memory(device: &candle_core::Device) -> Option<(u64, u64, u64)> {
+    use candle_core::cuda_backend::cudarc::driver::result;
+    if !device.is_cuda() || is_recording(device) {
+        return None;
+    }
+    // Of the device whose context is current on this thread: candle has just used it.
+    let (free, all) = result::mem_get_info().ok()?;
+    let (free, all) = (u64::try_from(free).ok()?, u64::try_from(all).ok()?);
+    Some((all.saturating_sub(free), free, all))
+}
+
+/// Of other devices candle tells nothing.
+#[cfg(all(feature = "candle", not(feature = "cuda")))]
+pub(crate) fn memory(_: &candle_core::Device) -> Option<(u64, u64, u64)> {
+    None
+}
+
 #[allow(private_interfaces, reason = "for this crate alone")]
 impl DeviceName for str {
     fn describe(&self) -> (String, Option<DeviceHandle>) {

@@ -32,6 +32,7 @@
 //!
 //! A session can also be opened by hand: [`TraceSession`].
 
+mod allocator;
 mod api;
 pub mod capability;
 mod capture;
@@ -40,25 +41,29 @@ mod capture;
 pub mod cli;
 mod device;
 pub mod instrument;
+mod nonfinite;
 mod observe;
 pub mod phase;
 #[doc(hidden)]
 pub mod private;
 mod record;
 mod say;
+mod source;
 #[cfg(feature = "candle")]
 pub mod tensor;
 mod thread;
 pub mod trace;
 pub mod view;
 
-#[cfg(feature = "candle")]
-pub use api::backward;
+pub use allocator::TrackingAllocator;
 #[cfg(feature = "nn")]
 pub use api::backward_step;
+#[cfg(feature = "candle")]
+pub use api::{backward, record_gradients};
 pub use api::{measure, measure_with, record_scalar, record_stats, span, step_span};
 pub use candle_profiler_macros::{
-    measured, profile_span, profile_step, record_scalar, record_stats,
+    Observe, ObserveScalar, measured, profile_span, profile_step, record_gradients, record_scalar,
+    record_stats,
 };
 pub use capability::{
     CaptureContract, CoverageLevel, ExpectedGradient, GRADIENT_MANIFEST_SCHEMA, GradientContract,
@@ -78,7 +83,10 @@ pub use observe::{Observe, ObserveScalar, Observer, ScalarObserver};
 pub use phase::{ExecutionPhase, ExecutionStep};
 pub use record::{Entered, Handle, Span, current};
 #[cfg(feature = "candle")]
-pub use tensor::name_vars;
+pub use tensor::{
+    ByMode, Detached, Gradient, ObserveExt, Plain, Profiled, Variable, Variables, Wrapped,
+    detached, name_vars, profiled,
+};
 pub use trace::{
     ComparisonIdentity, SCHEMA as TRACE_SCHEMA, TimingMode, TraceDocument, TraceEvent, parse_trace,
     write_jsonl,

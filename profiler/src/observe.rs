@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::nonfinite::{self, Found};
 use crate::record::{Ended, Evidence, RecordSite};
 use crate::trace::{TensorStatsEvent, TensorStatsExtra};
 
@@ -12,11 +13,12 @@ use crate::trace::{TensorStatsEvent, TensorStatsExtra};
 ///
 /// Implemented for candle's `Tensor` and `Var` and for references, `Option`, `Result`, tuples, `Vec`, slices, arrays,
 /// `Box`, `Rc`, `Arc` and maps of such values. `None` and `Err` record nothing; the items of a collection get
-/// `label/0`, `label/1`, …, or `label/key`.
+/// `label/0`, `label/1`, …, or `label/key`. A type of your own gets it by the derive of the same name: each field is
+/// then `label/field`.
 #[diagnostic::on_unimplemented(
     message = "`record_stats` finds no tensor in `{Self}`",
     label = "holds no tensor",
-    note = "allowed are candle's `Tensor` and `Var`, and references, `Option`, `Result`, tuples, `Vec`, slices, arrays, `Box`, `Rc`, `Arc` and maps of them; for one number use `record_scalar`"
+    note = "allowed are candle's `Tensor` and `Var`, and references, `Option`, `Result`, tuples, `Vec`, slices, arrays, `Box`, `Rc`, `Arc` and maps of them, and types with `#[derive(Observe)]`; for one number use `record_scalar`"
 )]
 pub trait Observe {
     /// Shows the observer each tensor.
@@ -26,11 +28,11 @@ pub trait Observe {
 /// A value that is one number, or holds some.
 ///
 /// Implemented for integers, floats, candle's 0-d `Tensor` and `Var`, and for references, `Option`, `Result` and tuples
-/// of such values. `None` and `Err` record nothing.
+/// of such values, and by the derive of the same name. `None` and `Err` record nothing.
 #[diagnostic::on_unimplemented(
     message = "`record_scalar` finds no number in `{Self}`",
     label = "is no number",
-    note = "allowed are integers, floats, 0-d tensors, and references, `Option`, `Result` and tuples of them; for tensors use `record_stats`"
+    note = "allowed are integers, floats, 0-d tensors, references, `Option`, `Result` and tuples of them, and types with `#[derive(ObserveScalar)]`; for tensors use `record_stats`"
 )]
 pub trait ObserveScalar {
     /// Shows the observer each number.
@@ -110,11 +112,12 @@ fn label(site: &RecordSite, text: Option<String>) -> String {
         Some(_) => {
             crate::say::once(&format!(
                 "{}:{}: a label came out blank; the default name stands in",
-                site.file, site.line
+                site.file(),
+                site.line()
             ));
-            site.label.resolve().into_owned()
+            site.label().resolve().into_owned()
         }
-        None => site.label.resolve().into_owned(),
+        None => site.label().resolve().into_owned(),
     }
 }
 
@@ -128,13 +131,16 @@ pub(crate) fn statistics(
     if !at.wants(crate::capture::Plane::Stats) {
         return;
     }
+    #[cfg(feature = "candle")]
+    let mut found = None;
     at.record(|emit| {
         let label = label(site, text);
         #[cfg(feature = "candle")]
         visit(&mut Observer {
             label,
             sink: &mut |label, tensor| {
-                crate::tensor::evidence(label, tensor, site.allow_nonfinite, emit);
+                let here = crate::tensor::evidence(label, tensor, site.allows_nonfinite(), emit);
+                found = found.take().or(here);
             },
         });
         #[cfg(not(feature = "candle"))]
@@ -145,6 +151,99 @@ pub(crate) fn statistics(
                 sink: std::marker::PhantomData,
             });
         }
+    });
+    #[cfg(feature = "candle")]
+    if let Some(found) = found {
+        nonfinite::captured(at, site, &found);
+    }
+}
+
+/// Looks at the tensors that `visit` shows, on a step that is not captured.
+#[cold]
+pub(crate) fn watch(site: &RecordSite, text: Option<String>, visit: &dyn Fn(&mut Observer<'_>)) {
+    let Some(call) = crate::capture::current_call() else {
+        return;
+    };
+    #[cfg(feature = "candle")]
+    if !site.allows_nonfinite() && crate::capture::records(crate::capture::Plane::Stats) {
+        let mut found = None;
+        visit(&mut Observer {
+            label: label(site, text),
+            sink: &mut |label, tensor| {
+                if found.is_none() {
+                    found = crate::tensor::watched(label, tensor);
+                }
+            },
+        });
+        if let Some(found) = found {
+            nonfinite::watched(&call, site, &found);
+        }
+    }
+    #[cfg(not(feature = "candle"))]
+    let _ = (call, site, text, visit);
+}
+
+/// Looks at gradients that an optimizer is about to use.
+#[cfg(feature = "nn")]
+#[cold]
+pub(crate) fn watch_gradients(
+    at: &Ended,
+    site: &RecordSite,
+    loss: &candle_core::Tensor,
+    grads: &candle_core::backprop::GradStore,
+) {
+    if !crate::capture::records(crate::capture::Plane::Gradients) {
+        return;
+    }
+    let Some(found) = crate::tensor::watched_gradients(loss, grads) else {
+        return;
+    };
+    if at.is_recording() {
+        nonfinite::captured(at, site, &found);
+    } else if let Some(call) = crate::capture::current_call() {
+        nonfinite::watched(&call, site, &found);
+    }
+}
+
+/// Looks at the numbers that `visit` shows, on a step that is not captured.
+#[cold]
+pub(crate) fn watch_scalar(
+    site: &RecordSite,
+    text: Option<String>,
+    visit: &dyn Fn(&mut ScalarObserver<'_>),
+) {
+    let Some(call) = crate::capture::current_call() else {
+        return;
+    };
+    if site.allows_nonfinite() || !crate::capture::records(crate::capture::Plane::Scalars) {
+        return;
+    }
+    let mut found = None;
+    visit(&mut ScalarObserver {
+        label: label(site, text),
+        sink: &mut |label, number| found = found.take().or_else(|| bad_number(label, number)),
+    });
+    if let Some(found) = found {
+        nonfinite::watched(&call, site, &found);
+    }
+}
+
+/// A number that is not finite and should be.
+fn bad_number(label: &str, number: f64) -> Option<Found> {
+    let silent = number.is_finite()
+        || number == f64::NEG_INFINITY && !crate::capture::alarms_at_negative_infinity();
+    (!silent).then(|| Found {
+        what: format!("{label} is {number}"),
+        before: None,
+    })
+}
+
+/// Shows each tensor of a value.
+#[cfg(feature = "candle")]
+pub(crate) fn tensors(value: &dyn Observe, each: &mut dyn FnMut(&candle_core::Tensor)) {
+    value.observe(&mut Observer {
+        label: String::new(),
+        sink: &mut |_, tensor| each(tensor),
     });
 }
 
@@ -158,16 +257,25 @@ pub(crate) fn scalars(
     if !at.wants(crate::capture::Plane::Scalars) {
         return;
     }
+    let mut found = None;
     at.record(|emit| {
         visit(&mut ScalarObserver {
             label: label(site, text),
-            sink: &mut |label, number| emit(scalar(label, number)),
+            sink: &mut |label, number| {
+                if !site.allows_nonfinite() {
+                    found = found.take().or_else(|| bad_number(label, number));
+                }
+                emit(scalar(label, number));
+            },
         });
     });
+    if let Some(found) = found {
+        nonfinite::captured(at, site, &found);
+    }
 }
 
 /// One number as evidence: a statistic of one element. JSON has no NaN, so the count says it.
-fn scalar(label: &str, number: f64) -> Evidence {
+pub(crate) fn scalar(label: &str, number: f64) -> Evidence {
     let finite = number.is_finite();
     let extra = TensorStatsExtra {
         nan: Some(u64::from(number.is_nan())),

@@ -4,18 +4,33 @@
 
 use std::fmt;
 
-pub use crate::capture::{Details, Key, Measured};
+pub use crate::capture::{Arguments, Details, Key, Measured, Turn, Turns};
 pub use crate::observe::{Observe, ObserveScalar};
 pub use crate::phase::ExecutionStep;
 pub use crate::record::{
-    AsyncSpan, CallSite, Ended, Instrumented, MeasureSite, Name, RecordSite, Span, instrument,
+    AsyncSpan, CallSite, Ended, GradientSite, Instrumented, Name, RecordSite, Span, instrument,
 };
 pub use crate::trace::SpanKind;
 
+mod crossing;
+mod gradients;
+mod operation;
 pub mod outcome;
-pub use outcome::Outcome;
+#[cfg(feature = "candle")]
+pub use crate::tensor::Variables;
+pub use crossing::{
+    Given, Hidden, Lent, Shown, crossed, crossed_bare, crossing, given, through, through_result,
+};
+pub use gradients::{HoldsGradients, descends};
+#[cfg(feature = "candle")]
+pub use gradients::{
+    Noted, gradients_after, gradients_given, noted, noted_of_loss, record_gradients,
+};
+pub use operation::{OpBegin, OpSite, Operands, op, op_begin};
+pub use outcome::outcome;
 
 use crate::capture;
+use crate::nonfinite::watching;
 use crate::record::{SpanSource, recorder};
 
 /// Opens a span with the call site's own name.
@@ -29,8 +44,14 @@ pub fn enter(site: &'static CallSite) -> Span {
 pub fn enter_named(site: &'static CallSite, text: impl FnOnce() -> String) -> Span {
     match recorder() {
         None => Span::none(),
-        Some(recorder) => Span::enter_as(recorder, named(site, text())),
+        Some(recorder) => Span::enter_as(recorder, named(site, own(text))),
     }
+}
+
+/// Runs work whose memory is the profiler's own.
+fn own<R>(work: impl FnOnce() -> R) -> R {
+    let _own = crate::allocator::uncounted();
+    work()
 }
 
 /// The same with `{#}`, the ordinal of this call under its parent span.
@@ -40,7 +61,7 @@ pub fn enter_numbered(site: &'static CallSite, text: impl FnOnce(u64) -> String)
         None => Span::none(),
         Some(recorder) => {
             let ordinal = recorder.ordinal(std::ptr::from_ref(site).addr());
-            let span = Span::enter_as(recorder, named(site, text(ordinal)));
+            let span = Span::enter_as(recorder, named(site, own(|| text(ordinal))));
             recorder.set_own_ordinal(ordinal);
             span
         }
@@ -49,20 +70,28 @@ pub fn enter_numbered(site: &'static CallSite, text: impl FnOnce(u64) -> String)
 
 /// A span's source with a built name; a blank one leaves the default.
 fn named(site: &'static CallSite, text: String) -> SpanSource {
+    let _own = crate::allocator::uncounted();
     if text.trim().is_empty() {
         crate::say::once(&format!(
             "{}:{}: a span's name came out blank; the default name stands in",
-            site.file, site.line
+            site.file(),
+            site.line()
         ));
         return SpanSource::Site(site);
     }
     SpanSource::Named(site, text.into())
 }
 
+/// Enters a measured call whose attribute says nothing but where it stands; `arguments` may tell the device.
+#[inline(always)]
+pub fn measure(site: &'static CallSite, arguments: impl Arguments) -> Measured {
+    measure_as(site, |_| {}, |details| arguments.tell(details))
+}
+
 /// Enters a measured call.
 #[inline(always)]
-pub fn measure(
-    site: &'static MeasureSite,
+pub fn measure_as(
+    site: &'static CallSite,
     key: impl FnOnce(&mut Key),
     details: impl FnOnce(&mut Details),
 ) -> Measured {
@@ -70,6 +99,7 @@ pub fn measure(
         Err(()) => Measured::off(),
         Ok(None) => Measured::call(site, key, details),
         Ok(Some(recorder)) => {
+            let _own = crate::allocator::uncounted();
             let mut asked = Key::default();
             key(&mut asked);
             Measured::inside(recorder, site, asked)
@@ -100,7 +130,7 @@ pub fn hint<T>() -> T {
 /// A label's text, built only while a capture is open, from the arguments as they were passed.
 #[inline(always)]
 pub fn text(_site: &'static RecordSite, text: impl FnOnce() -> String) -> Option<String> {
-    recorder().map(|_| text())
+    (recorder().is_some() || watching()).then(|| own(text))
 }
 
 /// The same with `{#}`, the ordinal of this call under the innermost span.
@@ -109,7 +139,13 @@ pub fn numbered_text(
     site: &'static RecordSite,
     text: impl FnOnce(u64) -> String,
 ) -> Option<String> {
-    recorder().map(|recorder| text(recorder.ordinal(std::ptr::from_ref(site).addr())))
+    match recorder() {
+        Some(recorder) => Some(own(|| {
+            text(recorder.ordinal(std::ptr::from_ref(site).addr()))
+        })),
+        None if watching() => capture::watched_ordinal(site).map(text),
+        None => None,
+    }
 }
 
 /// The same for a record inside a call: `{#}` is the number in that call's own name, if it has one there.
@@ -118,10 +154,17 @@ pub fn inner_numbered_text(
     site: &'static RecordSite,
     text: impl FnOnce(u64) -> String,
 ) -> Option<String> {
-    recorder().map(|recorder| {
-        let own = recorder.own_ordinal();
-        text(own.unwrap_or_else(|| recorder.ordinal(std::ptr::from_ref(site).addr())))
-    })
+    match recorder() {
+        Some(recorder) => {
+            let number = recorder.own_ordinal();
+            let site = std::ptr::from_ref(site).addr();
+            Some(own(|| {
+                text(number.unwrap_or_else(|| recorder.ordinal(site)))
+            }))
+        }
+        None if watching() => capture::watched_ordinal(site).map(text),
+        None => None,
+    }
 }
 
 /// `format!`, reachable by one absolute path.
@@ -143,6 +186,8 @@ pub fn record_stats<T: Observe + ?Sized>(
 ) {
     if at.is_recording() {
         crate::observe::statistics(at, site, text, &|observer| value.observe(observer));
+    } else if watching() {
+        crate::observe::watch(site, text, &|observer| value.observe(observer));
     }
 }
 
@@ -156,6 +201,8 @@ pub fn record_scalar<T: ObserveScalar + ?Sized>(
 ) {
     if at.is_recording() {
         crate::observe::scalars(at, site, text, &|observer| value.observe_scalar(observer));
+    } else if watching() {
+        crate::observe::watch_scalar(site, text, &|observer| value.observe_scalar(observer));
     }
 }
 
@@ -173,7 +220,7 @@ pub fn async_enter(site: &'static CallSite) -> AsyncSpan {
 pub fn async_enter_named(site: &'static CallSite, text: impl FnOnce() -> String) -> AsyncSpan {
     match recorder() {
         None => AsyncSpan::none(),
-        Some(recorder) => AsyncSpan::begin(recorder, named(site, text())),
+        Some(recorder) => AsyncSpan::begin(recorder, named(site, own(text))),
     }
 }
 
@@ -187,15 +234,21 @@ pub fn async_enter_numbered(
         None => AsyncSpan::none(),
         Some(recorder) => {
             let ordinal = recorder.ordinal(std::ptr::from_ref(site).addr());
-            AsyncSpan::begin(recorder, named(site, text(ordinal))).numbered(ordinal)
+            AsyncSpan::begin(recorder, named(site, own(|| text(ordinal)))).numbered(ordinal)
         }
     }
 }
 
 /// See [`measure`].
 #[inline(always)]
-pub fn async_measure(
-    site: &'static MeasureSite,
+pub fn async_measure(site: &'static CallSite, arguments: impl Arguments) -> AsyncSpan {
+    async_measure_as(site, |_| {}, |details| arguments.tell(details))
+}
+
+/// See [`measure_as`].
+#[inline(always)]
+pub fn async_measure_as(
+    site: &'static CallSite,
     key: impl FnOnce(&mut Key),
     details: impl FnOnce(&mut Details),
 ) -> AsyncSpan {

@@ -127,7 +127,7 @@ fn the_trace_of_a_step_holds_its_parts_its_statistics_and_its_loss() {
     assert!((0.5..1.0).contains(&loss), "{loss}");
     let contract = &trace.meta()["capture_contract"];
     assert_eq!(contract["measurement_scope"], "profiled_work");
-    for (plane, level) in [("activations", "partial"), ("operations", "none")] {
+    for (plane, level) in [("activations", "partial"), ("operations", "partial")] {
         assert_eq!(contract[plane], level, "{plane}");
     }
 }

@@ -205,19 +205,38 @@ fn tags_stand_in_the_meta_line() {
 }
 
 #[test]
-fn no_other_variable_gets_into_the_trace() {
+fn nothing_private_gets_into_the_trace() {
     let folder = folder();
-    let variables = [
-        ("CANDLE_PROFILE", "traces"),
+    let secrets = [
         ("SECRET_TOKEN", "hunter2"),
+        ("HF_TOKEN", "hf_sesame"),
         ("USER", "somebody"),
+        ("LOGNAME", "somebodyelse"),
+        ("HOME", "/home/somebody"),
         ("HOSTNAME", "somewhere"),
+        ("CANDLE_PROFILE_UNHEARD_OF", "unheard"),
     ];
-    quiet(folder.path(), "plain 3", &variables);
-    let text = fs::read_to_string(folder.path().join(trace_of(2))).expect("a trace");
-    for secret in ["hunter2", "somebody", "somewhere"] {
-        assert!(!text.contains(secret));
+    let mut variables = vec![("CANDLE_PROFILE", "traces")];
+    variables.extend(secrets);
+    quiet(folder.path(), "samples 3", &variables);
+    let trace = fs::read_to_string(
+        folder
+            .path()
+            .join("traces/train-modes-sampling_step-step2.jsonl"),
+    );
+    let trace = trace.expect("a trace");
+    for (_, secret) in secrets {
+        assert!(!trace.contains(secret), "{secret}");
     }
+    if let Ok(host) = fs::read_to_string("/proc/sys/kernel/hostname") {
+        assert!(!trace.contains(host.trim()), "{host}");
+    }
+    // The smallest and the largest element are statistics; no other element is told.
+    for sample in 1..15 {
+        let text = format!("{}", 100_003 + sample * 1009);
+        assert!(!trace.contains(&text), "element {sample}");
+    }
+    assert!(trace.contains("100003") && trace.contains("115138"));
 }
 
 #[test]

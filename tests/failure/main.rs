@@ -6,6 +6,7 @@ mod load;
 mod panics;
 mod places;
 mod process;
+mod turns;
 
 use std::path::Path;
 

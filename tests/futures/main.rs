@@ -1,5 +1,6 @@
 //! The spans of futures: whose children they are, how they end, and what stays as it was.
 
+mod by_hand;
 mod endings;
 mod forms;
 mod measured;

@@ -193,7 +193,7 @@ fn backward_and_its_step_are_spans() {
     });
     assert_eq!(
         trace.tree(),
-        "region*\n  backward backward\n  optimizer optimizer\n  backward backward\n"
+        "region*\n  backward backward\n    = loss/grad_norm\n  optimizer optimizer\n  backward backward\n    = loss/grad_norm\n"
     );
     let moved: Vec<f32> = Tensor::to_vec1(&variable).expect("numbers");
     assert_eq!(moved, [0.0; 4], "1 - 0.5 × 2");

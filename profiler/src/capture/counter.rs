@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use super::files::Reservation;
 use super::pick::DefaultPick;
+use super::resident::Resident;
 use super::schedule::Kind;
-use crate::record::MeasureSite;
+use crate::record::{CallSite, RecordSite};
 
 /// The calls of one measured name, counted from 1 whatever the type arguments.
 pub(crate) struct Counter {
@@ -24,11 +25,22 @@ pub(crate) struct Counter {
     last_end: AtomicU64,
     /// A capture that held nothing, until the name yields a better one.
     kept: Mutex<Option<Reservation>>,
+    resident: Mutex<Resident>,
+    /// The last call held a value that is not finite.
+    alarming: AtomicBool,
 }
 
 /// One call of a measured name.
 pub(crate) struct Call {
     pub(crate) counter: Arc<Counter>,
+    /// The program's own number, else the count.
+    pub(crate) step: i128,
+    /// The process's memory has been read.
+    read: AtomicBool,
+    /// A value in it is not finite.
+    alarmed: AtomicBool,
+    /// How often sites with `{#}` were reached in it, where it is watched and not captured.
+    reached: Mutex<HashMap<usize, u64>>,
     /// The program said that this call is no step.
     withdrawn: AtomicBool,
     /// A wish of `capture_next` was used up by it.
@@ -68,7 +80,7 @@ fn now_ns() -> u64 {
 }
 
 /// The counter of a call: by its built name, or by the site's own.
-pub(crate) fn of(site: &'static MeasureSite, built: Option<&str>) -> Arc<Counter> {
+pub(crate) fn of(site: &'static CallSite, built: Option<&str>) -> Arc<Counter> {
     let key = std::ptr::from_ref(site).addr();
     let mut counters = counters();
     let counters = counters.get_or_insert_default();
@@ -79,9 +91,13 @@ pub(crate) fn of(site: &'static MeasureSite, built: Option<&str>) -> Arc<Counter
     }
     let name = match built {
         Some(built) => built.into(),
-        None => site.span.name.resolve(),
+        None => site.name().resolve(),
     };
-    let kind = if site.infer { Kind::Infer } else { Kind::Train };
+    let kind = if site.opens().infer {
+        Kind::Infer
+    } else {
+        Kind::Train
+    };
     let counter = counters.named(&name, kind);
     if built.is_none() {
         counters.by_site.insert(key, Arc::clone(&counter));
@@ -146,6 +162,8 @@ impl Counters {
             forced: AtomicU64::new(0),
             last_end: AtomicU64::new(0),
             kept: Mutex::new(None),
+            resident: Mutex::default(),
+            alarming: AtomicBool::new(false),
         };
         self.wished.retain(|(wished, calls)| {
             let is = counter.is(wished);
@@ -187,6 +205,11 @@ impl Counter {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What the process has held at the calls' ends.
+    pub(crate) fn resident(&self) -> MutexGuard<'_, Resident> {
+        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts a call; gives its number.
     pub(crate) fn count(&self, step: Option<i128>) -> u64 {
         if step.is_some() {
@@ -208,9 +231,13 @@ impl Counter {
 }
 
 impl Call {
-    pub(crate) fn new(counter: Arc<Counter>) -> Arc<Self> {
+    pub(crate) fn new(counter: Arc<Counter>, step: i128) -> Arc<Self> {
         Arc::new(Self {
             counter,
+            step,
+            read: AtomicBool::new(false),
+            alarmed: AtomicBool::new(false),
+            reached: Mutex::default(),
             withdrawn: AtomicBool::new(false),
             wished: AtomicBool::new(false),
         })
@@ -230,8 +257,24 @@ impl Call {
         self.withdrawn.load(Ordering::Relaxed)
     }
 
+    /// A value in the call is not finite; whether that is news: neither known of this call nor of the one before.
+    pub(crate) fn alarm(&self) -> bool {
+        let known = self.alarmed.swap(true, Ordering::Relaxed);
+        !known && !self.counter.alarming.load(Ordering::Relaxed)
+    }
+
+    /// Reads what the process holds, once for each call.
+    pub(crate) fn read_resident(&self) {
+        if super::records(super::Plane::Memory) && !self.read.swap(true, Ordering::Relaxed) {
+            self.counter.resident().read(self.step);
+        }
+    }
+
     /// The call is over.
     pub(crate) fn over(&self) {
+        self.read_resident();
+        let alarmed = self.alarmed.load(Ordering::Relaxed);
+        self.counter.alarming.store(alarmed, Ordering::Relaxed);
         self.counter.last_end.store(now_ns(), Ordering::Relaxed);
     }
 }
@@ -256,6 +299,23 @@ impl Drop for Active {
             }
         });
     }
+}
+
+/// The measured call that this thread is in.
+pub(crate) fn current_call() -> Option<Arc<Call>> {
+    let first = ACTIVE.try_with(|active| active.borrow().first().cloned());
+    first.ok().flatten()
+}
+
+/// How often a site has been reached in the measured call that this thread is in, which is not captured: no span is
+/// there to count under.
+pub(crate) fn watched_ordinal(site: &RecordSite) -> Option<u64> {
+    let call = current_call()?;
+    let mut reached = call.reached.lock().unwrap_or_else(PoisonError::into_inner);
+    let next = reached.entry(std::ptr::from_ref(site).addr()).or_default();
+    let ordinal = *next;
+    *next += 1;
+    Some(ordinal)
 }
 
 /// Whether this thread is in a measured call.

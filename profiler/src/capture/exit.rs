@@ -106,6 +106,11 @@ fn tell() {
             last_step: counter.last_step(),
         })
         .collect();
+    for counter in &counters {
+        if let Some(growth) = counter.resident().growth() {
+            say!("{}: {growth}", counter.name);
+        }
+    }
     let late = crate::record::late();
     if late > 0 {
         say!("{late} records came after the end of their capture and were dropped");

@@ -15,17 +15,19 @@ mod open;
 mod panics;
 mod region;
 mod report;
+mod resident;
 mod state;
+mod turns;
 
-pub(crate) use counter::{Active, Call, of_name as counter_of};
+pub(crate) use counter::{Active, Call, current_call, of_name as counter_of, watched_ordinal};
 pub use counter::{capture_next, not_a_step};
 pub(crate) use exit::is_owner;
 pub(crate) use panics::panic_reason;
+pub use region::{Arguments, Details, Key, Measured};
 pub(crate) use region::{Capture, async_call, async_inside, current_or_off};
-pub use region::{Details, Key, Measured};
 pub(crate) use schedule::Kind;
 pub(crate) use settings::Plane;
-#[cfg(feature = "candle")]
 pub(crate) use state::alarms_at_negative_infinity;
 pub use state::{configure, set_rank};
 pub(crate) use state::{first_call, records, state, writer_hangs};
+pub use turns::{Turn, Turns};

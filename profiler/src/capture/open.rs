@@ -11,9 +11,11 @@ use super::panics;
 use super::pick::{Ended, Fate};
 use super::region::Details;
 use super::report;
+use super::resident;
 use super::schedule::Kind;
 use super::settings::{Plane, Planes};
 use super::state::State;
+use crate::allocator::Counting;
 use crate::capability::{CaptureContract, CoverageLevel, MeasurementScope};
 use crate::phase::ExecutionPhase;
 use crate::record::{self, Closing, Finished, Output, Session};
@@ -63,7 +65,7 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
         }
     };
     let meta = meta(state, &wanted);
-    record::prepare();
+    resident::own(record::prepare);
     let mut digest = Digest::new();
     digest.meta(Meta {
         entrypoint: meta.entrypoint.clone(),
@@ -77,7 +79,22 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
             .items
             .and_then(|items| u64::try_from(items).ok()),
     });
-    let session = Session::new();
+    let manner = record::Manner {
+        synchronize: span_sync(state, wanted.details),
+        memory: state
+            .settings
+            .planes
+            .contains(Plane::Memory)
+            .then(Counting::start)
+            .flatten(),
+    };
+    let session = Session::new(
+        #[cfg(feature = "candle")]
+        (counter.kind == Kind::Train).then(crate::tensor::Watch::begin),
+        #[cfg(feature = "candle")]
+        plan(state, &wanted),
+        manner,
+    );
     let place = record::OutputPlace {
         file,
         open_list: reservation.open_list(),
@@ -115,6 +132,20 @@ pub(super) fn sync_device(
     use super::settings::SyncMode;
     let wanted = state.settings.sync.unwrap_or(SyncMode::Measured);
     device.filter(|device| wanted != SyncMode::None && !device.is_cpu())
+}
+
+/// What each begin and end of a span waits with, where that was asked for.
+#[cfg(feature = "candle")]
+fn span_sync(state: &State, details: &Details) -> Option<record::Wait> {
+    use super::settings::SyncMode;
+    let device = sync_device(state, details.sync.clone())?;
+    (state.settings.sync == Some(SyncMode::Spans))
+        .then(|| -> record::Wait { Box::new(move || crate::device::synchronize(&device)) })
+}
+
+#[cfg(not(feature = "candle"))]
+fn span_sync(_: &State, _: &Details) -> Option<record::Wait> {
+    None
 }
 
 #[cfg(feature = "candle")]
@@ -166,15 +197,40 @@ fn meta(state: &State, wanted: &Wanted<'_>) -> TraceRunMeta {
             .clone()
             .unwrap_or_else(|| "unknown".to_owned()),
         measured_region_device_synchronized: is_synchronized(state, wanted.details),
-        timing_mode: TimingMode::Host,
-        capture_contract: contract(state.settings.planes, phase),
+        timing_mode: match span_sync(state, wanted.details) {
+            Some(_) => TimingMode::DeviceSynchronized,
+            None => TimingMode::Host,
+        },
+        capture_contract: promised(state, wanted, phase),
         comparison_identity: None,
         tags,
         candle_version: None,
     }
 }
 
-/// What the trace claims to hold: never all of anything.
+/// The exact list of gradients that was asked for, where gradients are recorded.
+#[cfg(feature = "candle")]
+fn plan(state: &State, wanted: &Wanted<'_>) -> Option<crate::tensor::Plan> {
+    let recorded = state.settings.planes.contains(Plane::Gradients);
+    wanted.details.plan.clone().filter(|_| recorded)
+}
+
+/// What the trace claims to hold: all gradients where the program lists them, else never all of anything.
+fn promised(state: &State, wanted: &Wanted<'_>, phase: ExecutionPhase) -> CaptureContract {
+    let promised = contract(state.settings.planes, phase);
+    #[cfg(feature = "candle")]
+    if let Some(plan) = plan(state, wanted) {
+        return CaptureContract {
+            gradients: CoverageLevel::Complete,
+            gradient_contract: Some(plan.contract),
+            ..promised
+        };
+    }
+    let _ = wanted;
+    promised
+}
+
+/// What the trace claims to hold without such a list.
 fn contract(planes: Planes, phase: ExecutionPhase) -> CaptureContract {
     let partial = |on: bool| {
         if on {
@@ -189,6 +245,7 @@ fn contract(planes: Planes, phase: ExecutionPhase) -> CaptureContract {
         && planes.contains(Plane::Gradients);
     CaptureContract {
         measurement_scope: MeasurementScope::ProfiledWork,
+        operations: partial(cfg!(feature = "candle") && planes.contains(Plane::Ops)),
         activations: partial(tensors),
         tensors: partial(tensors),
         gradients: partial(gradients),
@@ -215,7 +272,10 @@ fn ending(
 ) -> record::Ending {
     let call = Arc::clone(wanted.call);
     let picked = wanted.picked;
-    Box::new(move |closing: Closing| {
+    Box::new(move |mut closing: Closing| {
+        if let Some(growth) = call.counter.resident().growth() {
+            closing.digest.growth(growth);
+        }
         let ended = if call.is_withdrawn() {
             Ended::Withdrawn
         } else if closing.failed {

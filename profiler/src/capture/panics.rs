@@ -30,9 +30,10 @@ fn note(info: &PanicHookInfo<'_>) {
     let Some(recorder) = crate::record::recorder() else {
         return;
     };
-    let place = info
-        .location()
-        .map(|place| format!(" at {}:{}:{}", place.file(), place.line(), place.column()));
+    let place = info.location().map(|place| {
+        let file = crate::source::short(place.file());
+        format!(" at {file}:{}:{}", place.line(), place.column())
+    });
     let message = text(info.payload());
     let reason = format!("panicked{}: {message}", place.unwrap_or_default());
     let _ = LAST.try_with(|last| last.replace(Some(reason)));

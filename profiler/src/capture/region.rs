@@ -11,8 +11,8 @@ use super::panics::{panic_reason, take_last};
 use super::pick;
 use super::state::{self, State};
 use crate::record::{
-    AsyncSpan, Elsewhere, End, Ended, Evidence, MeasureSite, MeasuredStart, Owner, Place, Recorder, Session,
-    Span, SpanSource, recorder,
+    AsyncSpan, CallSite, Elsewhere, End, Ended, Evidence, MeasuredStart, Owner, Place, Recorder,
+    Session, Span, SpanSource, recorder,
 };
 
 /// What decides whether a call is captured; asked at every call while profiling is on.
@@ -46,6 +46,8 @@ pub struct Details {
     pub(super) tags: Vec<(String, String)>,
     #[cfg(feature = "candle")]
     pub(super) sync: Option<candle_core::Device>,
+    #[cfg(feature = "candle")]
+    pub(super) plan: Option<crate::tensor::Plan>,
     /// The program named the device, so the arguments are not asked.
     told: bool,
 }
@@ -65,6 +67,12 @@ impl Details {
     /// `items = EXPR`
     pub fn items(&mut self, items: impl TryInto<i128>) {
         self.items = items.try_into().ok();
+    }
+
+    /// `gradients = EXPR`
+    #[cfg(feature = "candle")]
+    pub fn gradients(&mut self, plan: &crate::instrument::candle::GradientCapturePlan) {
+        self.plan = Some(crate::tensor::Plan::of(plan));
     }
 
     /// `tags(key = EXPR)`
@@ -89,6 +97,36 @@ impl Details {
         let _ = value;
     }
 }
+
+/// Arguments of a measured call, of which the first tensor tells the device.
+pub trait Arguments {
+    /// Looks at each of them.
+    fn tell(self, details: &mut Details);
+}
+
+impl Arguments for () {
+    fn tell(self, _: &mut Details) {}
+}
+
+macro_rules! arguments {
+    ($($type:ident)*) => {
+        impl<$($type: ?Sized),*> Arguments for ($(&$type,)*) {
+            fn tell(self, details: &mut Details) {
+                #[allow(non_snake_case, reason = "an argument is named after its type")]
+                let ($($type,)*) = self;
+                $(details.argument($type);)*
+            }
+        }
+    };
+}
+
+// More than these are looked at one by one.
+arguments!(A);
+arguments!(A B);
+arguments!(A B C);
+arguments!(A B C D);
+arguments!(A B C D E);
+arguments!(A B C D E F);
 
 /// A measured call. When it is dropped the call is over: its span ends, and the capture it opened is complete, or
 /// failed where its thread panics.
@@ -120,6 +158,9 @@ pub(crate) struct Capture {
     unwinding: bool,
     #[cfg(feature = "candle")]
     sync: Option<candle_core::Device>,
+    /// The device, where it is known.
+    #[cfg(feature = "candle")]
+    device: Option<candle_core::Device>,
 }
 
 impl Measured {
@@ -132,11 +173,7 @@ impl Measured {
     /// A call inside an open capture: the measured region of a session by hand that has none, else a plain span.
     #[cold]
     #[inline(never)]
-    pub(crate) fn inside(
-        recorder: &'static Recorder,
-        site: &'static MeasureSite,
-        key: Key,
-    ) -> Self {
+    pub(crate) fn inside(recorder: &'static Recorder, site: &'static CallSite, key: Key) -> Self {
         Self(State_::Inside(inside(recorder, site, key.name)))
     }
 
@@ -150,7 +187,7 @@ impl Measured {
     #[cold]
     #[inline(never)]
     pub(crate) fn call(
-        site: &'static MeasureSite,
+        site: &'static CallSite,
         key: impl FnOnce(&mut Key),
         details: impl FnOnce(&mut Details),
     ) -> Self {
@@ -211,6 +248,32 @@ impl Measured {
         }
     }
 
+    /// Ends the call where a jump leaves it; gives the capture, if there is one that is not known to have failed.
+    #[inline(always)]
+    pub(super) fn leave(mut self) -> Option<Box<Capture>> {
+        if matches!(self.0, State_::Off) {
+            return None;
+        }
+        self.left()
+    }
+
+    #[cold]
+    fn left(&mut self) -> Option<Box<Capture>> {
+        match std::mem::replace(&mut self.0, State_::Done) {
+            State_::Captured(capture, _active) if capture.panic().is_none() => {
+                capture.end_span();
+                if let Some((recorder, _)) = capture.own.take() {
+                    recorder.leave();
+                }
+                Some(capture)
+            }
+            other => {
+                drop(Self(other));
+                None
+            }
+        }
+    }
+
     /// Marks the call as failed, for the reason given: its trace ends as failed.
     pub fn fail(mut self, reason: impl Into<String>) {
         match std::mem::replace(&mut self.0, State_::Done) {
@@ -250,7 +313,7 @@ impl Measured {
 
 /// Enters a measured call whose span is a future's.
 pub(crate) fn async_call(
-    site: &'static MeasureSite,
+    site: &'static CallSite,
     key: impl FnOnce(&mut Key),
     details: impl FnOnce(&mut Details),
 ) -> AsyncSpan {
@@ -275,19 +338,19 @@ pub(crate) fn async_call(
     }
 }
 
-/// A measured future inside an open capture is a plain span.
+/// A measured future inside an open capture is a plain span, or the measured region of a session by hand that has none.
 pub(crate) fn async_inside(
     recorder: &'static Recorder,
-    site: &'static MeasureSite,
+    site: &'static CallSite,
     key: impl FnOnce(&mut Key),
 ) -> AsyncSpan {
     let mut asked = Key::default();
     key(&mut asked);
-    AsyncSpan::begin(recorder, source(site, asked.name))
+    AsyncSpan::begin_measured(recorder, source(site, asked.name))
 }
 
 /// Enters a measured region inside an open capture.
-fn inside(recorder: &'static Recorder, site: &'static MeasureSite, name: Option<String>) -> Span {
+fn inside(recorder: &'static Recorder, site: &'static CallSite, name: Option<String>) -> Span {
     inside_as(recorder, source(site, name))
 }
 
@@ -299,10 +362,10 @@ fn inside_as(recorder: &'static Recorder, source: SpanSource) -> Span {
     Span::on(recorder, recorder.open_cold(source, measured))
 }
 
-fn source(site: &'static MeasureSite, name: Option<String>) -> SpanSource {
+fn source(site: &'static CallSite, name: Option<String>) -> SpanSource {
     match name {
-        None => SpanSource::Site(&site.span),
-        Some(name) => SpanSource::Named(&site.span, name.into()),
+        None => SpanSource::Site(site),
+        Some(name) => SpanSource::Named(site, name.into()),
     }
 }
 
@@ -322,7 +385,7 @@ impl Entry {
         let since_previous_ns = counter.since_previous();
         let number = counter.count(step);
         Self {
-            call: Call::new(counter),
+            call: Call::new(counter, step.unwrap_or(i128::from(number))),
             number,
             step,
             since_previous_ns,
@@ -363,6 +426,8 @@ fn select(
     if state.broken.load(Ordering::Relaxed) {
         return None;
     }
+    #[cfg(feature = "candle")]
+    crate::tensor::mark_first();
     let counter = &call.counter;
     let schedule = &state.settings.schedule;
     // A wish for the next calls is used up by each of them, whoever else wants it too.
@@ -395,6 +460,8 @@ fn select(
         own: Cell::new(None),
         unwinding: std::thread::panicking(),
         #[cfg(feature = "candle")]
+        device: told.sync.clone(),
+        #[cfg(feature = "candle")]
         sync: open::sync_device(state, told.sync),
     }))
 }
@@ -408,6 +475,7 @@ impl Capture {
     fn begin(&mut self, source: SpanSource, start: MeasuredStart) {
         let recorder = self.session.attach();
         self.synchronize();
+        self.device_memory(recorder);
         let token = recorder.open_cold(source, Some(start));
         self.own.set(Some((recorder, token)));
     }
@@ -415,11 +483,30 @@ impl Capture {
     /// Waits for the device, where that was asked for and the device is not the CPU.
     pub(crate) fn synchronize(&self) {
         #[cfg(feature = "candle")]
-        if let Some(device) = &self.sync
-            && let Err(error) = device.synchronize()
-        {
-            crate::say::once(&format!("the device could not be waited for: {error}"));
+        if let Some(device) = &self.sync {
+            crate::device::synchronize(device);
         }
+    }
+
+    /// What the device's memory holds, where it says so.
+    fn device_memory(&self, recorder: &'static Recorder) {
+        #[cfg(feature = "candle")]
+        if let Some(device) = &self.device
+            && state::records(super::Plane::Memory)
+            && let Some((used, free, all)) = crate::device::memory(device)
+        {
+            let event = Box::new(crate::trace::DeviceMemoryEvent {
+                timestamp_ns: 0,
+                device: crate::instrument::candle::device_label(device),
+                used_bytes: Some(used),
+                free_bytes: Some(free),
+                reserved_bytes: None,
+                capacity_bytes: Some(all),
+            });
+            recorder.observe(Owner::Innermost, Evidence::DeviceMemory(event), 0);
+        }
+        #[cfg(not(feature = "candle"))]
+        let _ = recorder;
     }
 
     /// Ends the measured span of a call that is not a future.
@@ -427,6 +514,7 @@ impl Capture {
         if let Some((recorder, token)) = self.own.get() {
             self.synchronize();
             recorder.close_cold(token);
+            self.device_memory(recorder);
         }
     }
 
@@ -460,6 +548,14 @@ impl Capture {
     }
 
     fn close(&self, end: End) {
+        self.call.read_resident();
+        #[cfg(feature = "candle")]
+        let stop = self.read_back();
+        #[cfg(feature = "candle")]
+        let end = match (&stop, end) {
+            (Some(message), End::Complete) => End::Failed(message.clone()),
+            (_, end) => end,
+        };
         if self.session.end(end) && self.session.wait().is_none() {
             state::writer_hangs();
         }
@@ -467,6 +563,20 @@ impl Capture {
             recorder.leave();
         }
         self.call.over();
+        #[cfg(feature = "candle")]
+        if let Some(message) = stop {
+            crate::nonfinite::panic(&message);
+        }
+    }
+
+    /// Reads back what devices still have to give. Gives why the program has to stop, if it has.
+    #[cfg(feature = "candle")]
+    fn read_back(&self) -> Option<String> {
+        if self.session.has_ended() {
+            return None;
+        }
+        let found = self.session.read_back()?;
+        crate::nonfinite::at_the_end(&self.call, &found)
     }
 }
 

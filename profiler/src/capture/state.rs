@@ -67,6 +67,9 @@ pub(crate) fn state() -> Option<&'static State> {
             broken: AtomicBool::new(false),
         })
     });
+    if let Some(state) = state {
+        crate::nonfinite::set_watching(state.settings.nonfinite.watch);
+    }
     let switch = if state.is_some() { ON } else { OFF };
     SWITCH.store(switch, Ordering::Relaxed);
     state.as_ref()
@@ -83,7 +86,6 @@ pub(crate) fn records(plane: Plane) -> bool {
 }
 
 /// Whether -inf is a problem too.
-#[cfg(feature = "candle")]
 pub(crate) fn alarms_at_negative_infinity() -> bool {
     known().is_some_and(|state| state.settings.nonfinite.inf)
 }

@@ -1,5 +1,6 @@
 //! A session by hand as the attributes and free functions see it: made current on a thread.
 
+use super::records::SpanId;
 use super::session::TraceSession;
 use super::shared::Shared;
 use crate::record::{Entered, Evidence, Recorder};
@@ -18,15 +19,21 @@ impl TraceSession {
 }
 
 impl Shared {
-    /// Records what an attribute observed, in the innermost span of this thread. A fault is the session's: it shows
+    /// Records what an attribute observed, in `span`, or the innermost span of this thread. A fault is the session's: it shows
     /// when the session is finished.
-    pub(crate) fn observe(&self, evidence: Evidence) {
-        let span = self.top();
+    pub(crate) fn observe(&self, span: Option<SpanId>, evidence: Evidence) {
+        let span = span.unwrap_or_else(|| self.top());
         let span_id = super::records::span_name(span.raw());
         let event = match evidence {
             Evidence::Statistics { mut event, .. } => {
                 event.span_id = span_id;
                 TraceEvent::TensorStats(*event)
+            }
+            #[cfg(feature = "candle")]
+            Evidence::Later(later) => {
+                // A session by hand has no region whose end could be waited for.
+                let _ = crate::tensor::read_back(std::slice::from_ref(&later));
+                return self.observe(Some(span), later.take());
             }
             Evidence::Scalar { mut event, .. } => {
                 event.span_id = span_id;
@@ -38,10 +45,26 @@ impl Shared {
                 event.extra = None;
                 TraceEvent::Tensor(*event)
             }
-            Evidence::Gradient(event) => {
+            Evidence::DeviceMemory(mut event) => {
+                event.timestamp_ns = self.elapsed_ns();
+                TraceEvent::DeviceMemory(*event)
+            }
+            Evidence::Op {
+                mut event,
+                from,
+                to,
+            } => {
+                event.span_id = span_id;
+                event.duration_ns = crate::record::clock().delta_as_nanos(from, to);
+                event.timestamp_ns = self.elapsed_ns().saturating_sub(event.duration_ns);
+                TraceEvent::Op(*event)
+            }
+            Evidence::Gradient { event, .. } => {
                 let _ = self.record_gradient(event.root, event.key, event.state, event.norm);
                 return;
             }
+            // Who opens a session by hand says where it ends; what cuts a graph is judged at the end of a region.
+            Evidence::Crossing { .. } | Evidence::Built { .. } | Evidence::Backward(_) => return,
             Evidence::Note(problem) => return crate::say::once(&problem),
         };
         if let Ok(mut state) = self.state() {

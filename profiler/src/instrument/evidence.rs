@@ -144,7 +144,8 @@ impl Shared {
         check_label(label)?;
         let statistics = crate::tensor::stats::statistics(tensor)
             .with_context(|| format!("statistics of the tensor labelled {label:?}"))?;
-        let mut event = crate::tensor::statistics_event(label, tensor, statistics);
+        let mut event =
+            crate::tensor::statistics_event(label, tensor.dims(), tensor.dtype(), statistics);
         event.span_id = span_name(span.0);
         self.record_stats(span, event)
     }

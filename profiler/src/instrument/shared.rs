@@ -59,6 +59,8 @@ pub(super) struct State {
     facts: Vec<Facts>,
     /// The open spans of each thread that has some, outermost first; the root is on none.
     stacks: HashMap<u64, Vec<OpenSpan>>,
+    /// The open spans of futures, which are on no thread's stack.
+    detached: HashMap<u64, OpenSpan>,
     pub(super) gradients: u64,
     /// The latest time that an event claimed.
     pub(super) latest_ns: u64,
@@ -98,6 +100,7 @@ impl Shared {
                     parent: 0,
                 }],
                 stacks: HashMap::new(),
+                detached: HashMap::new(),
                 gradients: 0,
                 latest_ns: 0,
                 ended: false,
@@ -140,6 +143,11 @@ impl Shared {
         Ok(state)
     }
 
+    /// Whether it still takes records.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state().is_ok()
+    }
+
     /// Begins a span on this thread's stack, below `parent`, or below the top of the stack. Gives
     /// an id that names no span where the session has ended.
     pub(crate) fn begin(
@@ -167,6 +175,38 @@ impl Shared {
             extra: None,
         };
         SpanId(state.begin(start, parent.map(|parent| parent.0)))
+    }
+
+    /// Begins the span of a future, on no thread's stack, below the innermost open span of this thread or `parent`. Its
+    /// parent may end first, so it is decided at its end.
+    pub(crate) fn begin_detached(
+        &self,
+        name: String,
+        kind: SpanKind,
+        step: Option<ExecutionStep>,
+        measured: bool,
+        parent: Option<SpanId>,
+    ) -> SpanId {
+        let Ok(mut state) = self.state() else {
+            return SpanId(0);
+        };
+        let start_ns = self.elapsed_ns();
+        let mut start = SpanStartEvent {
+            id: String::new(),
+            parent_id: None,
+            name,
+            start_ns,
+            kind,
+            measured,
+            step,
+            extra: None,
+        };
+        let parent = parent.map_or_else(|| state.top(), |parent| parent.0);
+        let id = state.new_span(&start, parent, OPEN);
+        start.id = span_name(id);
+        let unwritten = Some(start);
+        state.detached.insert(id, OpenSpan { id, unwritten });
+        SpanId(id)
     }
 
     /// Ends a span, and what is open above it on its thread, at one reading of the clock. Does
@@ -295,6 +335,9 @@ impl State {
         {
             return;
         }
+        if let Some(span) = self.detached.remove(&id) {
+            return self.end_one(span, now);
+        }
         let here = thread_key();
         let on = |stack: &Vec<OpenSpan>| stack.iter().rposition(|span| span.id == id);
         let found = match self.stacks.get(&here).and_then(on) {
@@ -392,6 +435,7 @@ impl State {
     /// spans, innermost first.
     fn take_open(&mut self) -> Vec<OpenSpan> {
         let mut open: Vec<OpenSpan> = self.stacks.drain().flat_map(|(_, stack)| stack).collect();
+        open.extend(self.detached.drain().map(|(_, span)| span));
         open.sort_unstable_by_key(|span| std::cmp::Reverse(span.id));
         for span in &mut open {
             if let Some(start) = span.unwritten.take() {

@@ -2,9 +2,16 @@
 
 use std::sync::Arc;
 
+use super::crossing::{Backward, Crossing};
 use super::detached::SpanCell;
-use super::site::SpanSource;
-use crate::trace::{GradientEvent, TensorEvent, TensorStatsEvent, TensorStatsExtra};
+use super::site::{RecordSite, SpanSource};
+use crate::allocator::Taken;
+use crate::nonfinite::Good;
+#[cfg(feature = "candle")]
+use crate::tensor::Later;
+use crate::trace::{
+    DeviceMemoryEvent, GradientEvent, OpEvent, TensorEvent, TensorStatsEvent, TensorStatsExtra,
+};
 
 /// A rare record of a thread's stream.
 pub(crate) enum Cold {
@@ -14,7 +21,11 @@ pub(crate) enum Cold {
         measured: Option<MeasuredStart>,
     },
     /// The innermost frame ends: while its thread unwinds, or because a span below it did (`cut`).
-    Close { cut: bool, panicked: bool },
+    Close {
+        cut: bool,
+        panicked: bool,
+        memory: Option<Taken>,
+    },
     /// The frame `below` levels under the innermost one has given out a handle.
     Given { below: u64, cell: Arc<SpanCell> },
     /// What follows happens inside `cell`'s span (`None`: the root), which this thread's stack does not hold.
@@ -71,6 +82,8 @@ pub(crate) struct DetachedEnd {
     pub(crate) cancelled: bool,
     /// Ticks inside polls, and their number, where the span is a future's.
     pub(crate) polled: Option<(u64, u64)>,
+    /// What its thread took in it, where that is known.
+    pub(crate) memory: Option<Taken>,
 }
 
 /// Whose evidence it is.
@@ -93,13 +106,43 @@ pub(crate) enum Evidence {
         event: Box<TensorStatsEvent>,
         /// Whether values that are not finite are a problem; `None`: NaN and +inf are.
         alarm: Option<bool>,
+        /// What the label's tensor held when it was all right, where it is not now.
+        before: Option<Good>,
     },
+    /// Statistics that a device still has to give.
+    #[cfg(feature = "candle")]
+    Later(Arc<Later>),
     Scalar {
         event: Box<TensorStatsEvent>,
         value: f64,
     },
     Tensor(Box<TensorEvent>),
-    Gradient(Box<GradientEvent>),
+    /// A device's memory, at the record's time.
+    DeviceMemory(Box<DeviceMemoryEvent>),
+    /// An operation between two readings of the clock, which the event leaves open.
+    Op {
+        event: Box<OpEvent>,
+        from: u64,
+        to: u64,
+    },
+    Gradient {
+        event: Box<GradientEvent>,
+        /// The variable's serial number, where it is known.
+        var: Option<u64>,
+    },
+    /// Something tracked went into a call, something untracked came out.
+    Crossing {
+        crossing: Box<Crossing>,
+        /// The place of a function that has no span of its own.
+        site: Option<&'static RecordSite>,
+    },
+    /// A tracked tensor came out of a call right under the measured one: the tensors of its graph, and their bytes.
+    Built {
+        nodes: u64,
+        bytes: u64,
+    },
+    /// A backward pass.
+    Backward(Box<Backward>),
     /// A problem that only the summary tells.
     Note(String),
 }
@@ -110,6 +153,7 @@ impl Evidence {
         let shape = match self {
             Self::Statistics { event, .. } => 2 * event.shape.len(),
             Self::Tensor(event) => event.shape.len(),
+            Self::Op { event, .. } => event.shape.len() + 2 * event.inputs.len(),
             _ => 0,
         };
         1024 + 24 * shape + 6 * self.label().len()
@@ -122,7 +166,25 @@ impl Evidence {
                 event.shape.len(),
             ),
             Self::Tensor(event) => (size_of::<TensorEvent>(), event.shape.len()),
-            Self::Gradient(_) => (size_of::<GradientEvent>(), 0),
+            // What a device still has to give, and the reductions of it that wait there.
+            #[cfg(feature = "candle")]
+            Self::Later(_) => (size_of::<TensorStatsEvent>(), 0),
+            Self::DeviceMemory(_) => (size_of::<DeviceMemoryEvent>(), 0),
+            Self::Op { event, .. } => {
+                let inputs = event.inputs.iter().map(String::len).sum::<usize>();
+                (size_of::<OpEvent>() + inputs, event.shape.len())
+            }
+            Self::Gradient { .. } => (size_of::<GradientEvent>(), 0),
+            Self::Crossing { crossing, .. } => (
+                size_of::<Crossing>() + 64 * crossing.outputs.len(),
+                crossing.inputs.len() + crossing.vars.as_ref().map_or(0, Vec::len),
+            ),
+            Self::Built { .. } => (0, 0),
+            Self::Backward(pass) => (
+                size_of::<Backward>(),
+                pass.reached.as_ref().map_or(0, Vec::len)
+                    + 2 * pass.entries.as_ref().map_or(0, Vec::len),
+            ),
             Self::Note(text) => (text.len(), 0),
         };
         event + shape * size_of::<usize>() + self.label().len()
@@ -132,9 +194,13 @@ impl Evidence {
     pub(crate) fn label(&self) -> &str {
         match self {
             Self::Statistics { event, .. } | Self::Scalar { event, .. } => &event.label,
+            #[cfg(feature = "candle")]
+            Self::Later(later) => later.label(),
             Self::Tensor(event) => event.label.as_deref().unwrap_or("tensor"),
-            Self::Gradient(event) => &event.key,
-            Self::Note(_) => "",
+            Self::Gradient { event, .. } => &event.key,
+            Self::Op { event, .. } => &event.op_name,
+            Self::DeviceMemory(event) => &event.device,
+            Self::Crossing { .. } | Self::Built { .. } | Self::Backward(_) | Self::Note(_) => "",
         }
     }
 }

@@ -42,12 +42,10 @@ struct Part {
     cell: Arc<SpanCell>,
 }
 
-/// A future's span in a session by hand: written when it is over.
+/// A future's span in a session by hand.
 struct HandPart {
     session: Arc<ByHand>,
-    source: SpanSource,
-    start_ns: u64,
-    parent: SpanId,
+    span: SpanId,
 }
 
 impl AsyncSpan {
@@ -73,9 +71,20 @@ impl AsyncSpan {
     #[cold]
     #[inline(never)]
     pub(crate) fn begin(recorder: &'static Recorder, source: SpanSource) -> Self {
+        Self::begin_as(recorder, source, false)
+    }
+
+    /// The same for a measured call: the measured region of a session by hand that has none.
+    #[cold]
+    pub(crate) fn begin_measured(recorder: &'static Recorder, source: SpanSource) -> Self {
+        Self::begin_as(recorder, source, true)
+    }
+
+    fn begin_as(recorder: &'static Recorder, source: SpanSource, measured: bool) -> Self {
         let Some(session) = recorder.session() else {
-            return Self::begin_by_hand(recorder, source);
+            return Self::begin_by_hand(recorder, &source, measured);
         };
+        let _own = crate::allocator::uncounted();
         let cell = SpanCell::begin(recorder.give(), source, None);
         recorder.open_detached(&cell);
         Self::of(Some(Part { session, cell }), None, None)
@@ -89,18 +98,20 @@ impl AsyncSpan {
         self
     }
 
-    fn begin_by_hand(recorder: &'static Recorder, source: SpanSource) -> Self {
+    fn begin_by_hand(recorder: &'static Recorder, source: &SpanSource, measured: bool) -> Self {
         let Some(session) = recorder.by_hand() else {
             return Self(None);
         };
+        let span = session.begin_detached(
+            source.name().into_owned(),
+            source.kind(),
+            source.step(),
+            measured && !session.has_measured(),
+            recorder.elsewhere(),
+        );
         let mut this = Self::of(None, None, None);
-        if let Some(span) = &mut this.0 {
-            span.by_hand = Some(HandPart {
-                start_ns: session.elapsed_ns(),
-                parent: session.top(),
-                session,
-                source,
-            });
+        if let Some(future) = &mut this.0 {
+            future.by_hand = Some(HandPart { session, span });
         }
         this
     }
@@ -119,6 +130,7 @@ impl AsyncSpan {
     ) -> Self {
         let session = capture.session();
         let recorder = session.attach();
+        let _own = crate::allocator::uncounted();
         capture.synchronize();
         let cell = SpanCell::begin(None, source, Some(start));
         recorder.open_detached(&cell);
@@ -133,18 +145,9 @@ impl FutureSpan {
         if let Some(call) = self.call.take() {
             call.over();
         }
-        if let Some(hand) = self.by_hand.take() {
-            let end_ns = hand.session.elapsed_ns();
-            let (name, kind) = (hand.source.name().into_owned(), hand.source.kind());
-            // A fault is the session's own, and told when it is finished.
-            let _ = hand.session.record_closed(
-                name,
-                kind,
-                hand.source.step(),
-                hand.start_ns,
-                end_ns,
-                hand.parent,
-            );
+        if let Some(HandPart { session, span }) = self.by_hand.take() {
+            session.end(span);
+            return Some(Elsewhere::ByHand(session, span));
         }
         let part = self.part.take()?;
         if !crate::capture::is_owner() {
@@ -165,6 +168,7 @@ impl FutureSpan {
                 panicked,
                 cancelled: cancelled && !panicked,
                 polled: Some((self.busy, self.polls)),
+                memory: None,
             });
             if lent {
                 recorder.leave();
@@ -230,6 +234,7 @@ impl<F: Future> Future for Instrumented<F> {
         let Poll::Ready(output) = polled else {
             return Poll::Pending;
         };
+        let _own = crate::allocator::uncounted();
         let over = this.span.take().and_then(|mut span| span.end(false));
         let place = over.map_or(Place::Here, |over| Place::Elsewhere(Box::new(over)));
         Poll::Ready((output, Ended(place)))
@@ -240,8 +245,11 @@ impl<F> Drop for Instrumented<F> {
     fn drop(&mut self) {
         // What the destructors of a future that is dropped midway do belongs to its span.
         if let Some(span) = self.span.as_mut() {
-            let _inside = Inside::new(span, Why::Drop);
+            let inside = Inside::new(span, Why::Drop);
             self.future = None;
+            drop(inside);
+            let _own = crate::allocator::uncounted();
+            self.span = None;
         }
     }
 }
@@ -259,6 +267,8 @@ struct Inside<'a> {
     span: &'a mut FutureSpan,
     why: Why,
     entered: Option<(&'static Recorder, u64, bool)>,
+    /// The same in a session by hand.
+    by_hand: Option<&'static Recorder>,
     since: u64,
     /// The thread unwound already when the poll began.
     unwinding: bool,
@@ -279,9 +289,18 @@ impl<'a> Inside<'a> {
             }
             (recorder, token, lent)
         });
+        let by_hand = span.by_hand.as_ref().filter(|hand| hand.session.is_open());
+        let by_hand = by_hand.map(|hand| {
+            let recorder = Recorder::attach_by_hand(&hand.session, Some(hand.span));
+            if let Some(ordinal) = span.ordinal {
+                recorder.set_own_ordinal(ordinal);
+            }
+            recorder
+        });
         Self {
             span,
             why,
+            by_hand,
             since: if entered.is_some() { clock().raw() } else { 0 },
             entered,
             unwinding: panicking(),
@@ -292,6 +311,9 @@ impl<'a> Inside<'a> {
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
+        if let Some(recorder) = self.by_hand.take() {
+            recorder.leave();
+        }
         let Some((recorder, token, lent)) = self.entered.take() else {
             return;
         };

@@ -10,6 +10,7 @@ use super::recorder::{self, Recorder};
 use super::session::Session;
 use super::site::{CallSite, SpanSource};
 use crate::capture::{Capture, Plane};
+use crate::instrument::{Shared as ByHand, SpanId};
 
 /// An open span on this thread; it ends when the guard is dropped.
 ///
@@ -96,6 +97,8 @@ pub(crate) enum Elsewhere {
     Future(Arc<Session>, Arc<SpanCell>, Option<Box<Capture>>),
     /// The measured span of a capture that is still open.
     Capture(Box<Capture>),
+    /// A future's span in a session by hand.
+    ByHand(Arc<ByHand>, SpanId),
 }
 
 impl Ended {
@@ -130,13 +133,25 @@ impl Ended {
         }
     }
 
+    /// The capture that evidence would go to, if it streams.
+    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+        match &self.0 {
+            Place::Here | Place::LastEnded => recorder::current()?.session(),
+            Place::Elsewhere(place) => match &**place {
+                Elsewhere::Future(session, ..) => Some(Arc::clone(session)),
+                Elsewhere::Capture(capture) => Some(capture.session()),
+                Elsewhere::ByHand(..) => None,
+            },
+        }
+    }
+
     /// Whether this kind of evidence is asked for. A session by hand takes all.
     pub(crate) fn wants(&self, plane: Plane) -> bool {
         let by_hand = match &self.0 {
             Place::Here | Place::LastEnded => {
                 recorder::current().is_some_and(|recorder| recorder.by_hand().is_some())
             }
-            Place::Elsewhere(_) => false,
+            Place::Elsewhere(place) => matches!(**place, Elsewhere::ByHand(..)),
         };
         by_hand || crate::capture::records(plane)
     }
@@ -166,6 +181,7 @@ impl Elsewhere {
         match self {
             Self::Future(_, _, capture) => capture,
             Self::Capture(capture) => Some(capture),
+            Self::ByHand(..) => None,
         }
     }
 
@@ -179,6 +195,9 @@ impl Elsewhere {
                 }
             }
             Self::Capture(capture) => capture.record(make),
+            Self::ByHand(session, span) => {
+                make(&mut |evidence| session.observe(Some(*span), evidence));
+            }
         }
     }
 }
@@ -189,6 +208,7 @@ pub(crate) fn observe(
     owner: impl Fn() -> Owner,
     make: impl FnOnce(&mut dyn FnMut(Evidence)),
 ) {
+    let _own = crate::allocator::uncounted();
     let mut since = super::clock().raw();
     make(&mut |evidence| {
         let now = super::clock().raw();

@@ -11,6 +11,7 @@ use super::recorder::{self, Recorder, token};
 use super::session::{Room, STUCK, Session, Ticket};
 use super::site::SpanSource;
 use super::stream::{self, Consumer, Producer, Record, clock};
+use crate::allocator::{self as memory, Taken};
 use crate::instrument::{Shared as ByHand, SpanId};
 
 /// What a recorder's thread keeps besides the hot fields.
@@ -19,6 +20,8 @@ pub(crate) struct Lane {
     sink: Sink,
     /// The levels that are not plain, by depth.
     marks: Vec<Mark>,
+    /// Where the open spans began in the thread's memory, by depth; empty where memory is not counted.
+    memory: Vec<Option<memory::Mark>>,
     serial: u64,
     /// The recorder that was current before this one.
     pub(super) previous: Option<&'static Recorder>,
@@ -75,6 +78,7 @@ impl Lane {
             producer: Producer::new(),
             sink: Sink::None,
             marks: Vec::new(),
+            memory: Vec::new(),
             serial: 0,
             previous: None,
         }
@@ -167,8 +171,39 @@ impl Lane {
 
     /// Whether the cold side wants to be asked about each open and close.
     fn asks(&self, current: u64) -> bool {
-        !matches!(self.sink, Sink::Stream(..))
+        self.session().is_none_or(|session| session.asks())
             || self.top_role(current) == (Role::Frame { foreign: true })
+    }
+
+    /// A span of this depth begins: what its thread takes from now on is counted.
+    fn mark_memory(&mut self, depth: u64) {
+        if self
+            .session()
+            .is_some_and(|session| session.counts_memory())
+        {
+            let below = usize::try_from(depth)
+                .unwrap_or(usize::MAX)
+                .saturating_sub(1);
+            self.memory.resize(below, None);
+            self.memory.push(Some(memory::mark()));
+        }
+    }
+
+    /// What the thread has taken in the span of this depth, which ends.
+    fn taken(&mut self, depth: u64) -> Option<Taken> {
+        let below = usize::try_from(depth)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(1);
+        let mark = self.memory.get(below).copied().flatten();
+        self.memory.truncate(below);
+        mark.map(memory::taken)
+    }
+
+    /// Waits for the device, where each span of the capture does.
+    fn synchronize(&self) {
+        if let Some(session) = self.session() {
+            session.synchronize();
+        }
     }
 }
 
@@ -260,6 +295,14 @@ impl Recorder {
         }
     }
 
+    /// What a session by hand has open here, where that is not on this thread's own stack.
+    pub(crate) fn elsewhere(&self) -> Option<SpanId> {
+        match &self.lane().sink {
+            Sink::ByHand(hand) if hand.open.is_empty() => hand.parent,
+            _ => None,
+        }
+    }
+
     /// Whether what this records into is still open: a thread may stay inside a capture that has ended elsewhere.
     pub(crate) fn is_open(&self) -> bool {
         match &self.lane().sink {
@@ -300,6 +343,7 @@ impl Recorder {
         let current = self.now_token();
         let depth = token::depth(current) + 1;
         let foreign = lane.top_role(current) == (Role::Frame { foreign: true });
+        lane.synchronize();
         match &mut lane.sink {
             Sink::None | Sink::Ended(..) => {}
             Sink::ByHand(hand) => {
@@ -327,6 +371,7 @@ impl Recorder {
                 lane.marks[index].role = Role::Detached;
                 lane.marks[index].cell = Some(cell);
                 let real = lane.marks[index].real;
+                lane.mark_memory(depth);
                 self.settle(lane, depth);
                 return real;
             }
@@ -338,6 +383,7 @@ impl Recorder {
                     }
                 };
                 self.push(lane, record);
+                lane.mark_memory(depth);
             }
         }
         self.settle(lane, depth);
@@ -396,9 +442,11 @@ impl Recorder {
     /// Ends the levels from `top` down to `lowest`, at one reading but for what other threads have a say in.
     fn close_levels(&self, lane: &mut Lane, lowest: u64, top: u64) {
         let panicked = panicking();
+        lane.synchronize();
         let mut end = clock().raw();
         for depth in (lowest.max(1)..=top).rev() {
             let cut = depth != lowest;
+            let memory = lane.taken(depth);
             let mark = lane.mark_at(depth).map(|index| &lane.marks[index]);
             match mark.and_then(|mark| Some((mark.role, mark.cell.as_ref()?))) {
                 Some((Role::Detached, cell)) => {
@@ -415,6 +463,7 @@ impl Recorder {
                         panicked,
                         cancelled: false,
                         polled: None,
+                        memory,
                     };
                     self.push_cold(lane, end, Cold::CloseDetached(ended));
                     continue;
@@ -422,8 +471,13 @@ impl Recorder {
                 Some((Role::Span, cell)) => end = cell.close_in_place(end),
                 _ => {}
             }
-            if cut || panicked {
-                self.push_cold(lane, end, Cold::Close { cut, panicked });
+            if cut || panicked || memory.is_some() {
+                let closed = Cold::Close {
+                    cut,
+                    panicked,
+                    memory,
+                };
+                self.push_cold(lane, end, closed);
             } else {
                 self.push(lane, Record::close(end));
             }
@@ -436,7 +490,13 @@ impl Recorder {
         let mut lane = self.lane();
         let lane = &mut *lane;
         if let Sink::ByHand(hand) = &lane.sink {
-            return hand.session.observe(evidence);
+            // What runs inside a span of elsewhere, with none of its own open, belongs to that.
+            let elsewhere = hand.parent.filter(|_| hand.open.is_empty());
+            return hand.session.observe(elsewhere, evidence);
+        }
+        #[cfg(feature = "candle")]
+        if let (Evidence::Later(later), Some(session)) = (&evidence, lane.session()) {
+            session.await_statistics(later);
         }
         let ticks = clock().raw();
         self.push_cold(
@@ -578,6 +638,7 @@ impl Recorder {
         self.consumed.store(cursor, Ordering::Relaxed);
         self.token.store(token::first(epoch), Ordering::Relaxed);
         lane.marks.clear();
+        lane.memory.clear();
         lane.sink = sink;
         self.settle(lane, 0);
         lane.session().is_some().then_some(consumer)

@@ -3,35 +3,49 @@
 mod address;
 mod budget;
 mod cold;
+mod crossing;
+mod culprit;
+mod cuts;
 mod detached;
 mod future;
 mod guard;
 mod handle;
 mod lane;
+mod names;
 mod open_list;
 mod output;
 mod parked;
+mod promise;
 mod reading;
 mod recorder;
 mod replay;
 mod session;
+#[cfg(all(test, not(feature = "off")))]
+mod session_tests;
 mod site;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod writer;
+mod zeros;
 
 pub(crate) use cold::{Evidence, MeasuredStart, Owner};
+#[cfg(feature = "candle")]
+pub(crate) use crossing::{Backward, Crossed, Crossing, Untracked};
+#[cfg(feature = "candle")]
+pub(crate) use culprit::Hints;
 pub use future::{AsyncSpan, Instrumented, instrument};
-pub use guard::{Ended, Span};
 pub(crate) use guard::{Elsewhere, Place, observe};
+pub use guard::{Ended, Span};
 pub use handle::{Entered, Handle, current};
+#[cfg(feature = "candle")]
+pub(crate) use names::{give as give_names, of as name_of, with_company as names_with_company};
 pub(crate) use output::{Closing, Ending, Output, Place as OutputPlace};
 pub(crate) use recorder::{Recorder, current as recorder};
 pub(crate) use replay::Limits;
-pub(crate) use session::{End, Finished, Session};
+pub(crate) use session::{End, Finished, Manner, Session, Wait};
 pub(crate) use site::SpanSource;
-pub use site::{CallSite, MeasureSite, Name, RecordSite};
+pub use site::{CallSite, GradientSite, Name, RecordSite};
 pub(crate) use stream::{clock, prepare};
 pub(crate) use writer::{late, open as open_output};
 

@@ -95,6 +95,8 @@ impl Output {
             for index in 0..self.lanes.len() {
                 let lane = &mut self.lanes[index];
                 while let Some(progress) = lane.read(&mut self.replay, until) {
+                    // A long round is work, too, where nothing is to be written.
+                    writer::count_progress();
                     moved |= progress.moved;
                     waiting |= progress.waits;
                     if !progress.more {
@@ -134,8 +136,7 @@ impl Output {
             tickets.push(lane.ticket());
         }
         self.session.close_lanes(&mut tickets);
-        let failed = matches!(end, End::Failed(_));
-        self.replay.end(at, &end);
+        let failed = self.replay.end(at, end);
         self.write();
         if self.broken.is_none() {
             self.broken = self.file.flush().err().map(|error| error.to_string());

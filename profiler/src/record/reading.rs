@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 
 use super::cold::{Cold, MeasuredStart, Owner};
 use super::detached::SpanCell;
-use super::replay::{ROOT, Replay, SpanName};
+use super::replay::{ROOT, Replay, SpanName, Where};
 use super::session::Ticket;
 use super::site::SpanSource;
 use super::stream::Word;
+use crate::allocator::Taken;
 use crate::trace::span_lines::EndLine;
 use crate::view::summary::{ClosedSpan, HowClosed, SiteId};
 
@@ -51,6 +52,8 @@ struct Frame {
     last_ended: (u64, SpanName),
     /// A span with a step is around what happens here.
     in_step: bool,
+    /// A span that says `detached` is.
+    detached: bool,
     /// The how-manieth span of its stream this is.
     ordinal: u64,
     what: What,
@@ -170,7 +173,7 @@ impl Reading {
             Word::Close => {
                 // The thread does not unwind: an earlier panic is over.
                 self.panic_at = None;
-                self.close(replay, now, HowClosed::default());
+                self.close(replay, now, HowClosed::default(), None);
             }
             Word::Link { .. } => {}
             Word::Cold(cold) => return self.cold(replay, ticks, now, cold),
@@ -200,13 +203,21 @@ impl Reading {
         }
         match *cold {
             Cold::Open { source, measured } => self.open(replay, now, &source, measured),
-            Cold::Close { cut, panicked } => {
+            Cold::Close {
+                cut,
+                panicked,
+                memory,
+            } => {
+                if !panicked && !cut {
+                    // As for a plain close.
+                    self.panic_at = None;
+                }
                 let flags = HowClosed {
                     cut,
                     panicked: panicked && self.panic_passed(),
                     ..HowClosed::default()
                 };
-                self.close(replay, now, flags);
+                self.close(replay, now, flags, memory);
             }
             Cold::Given { below, cell } => {
                 let below = usize::try_from(below).unwrap_or(usize::MAX);
@@ -215,8 +226,16 @@ impl Reading {
             }
             Cold::Enter { cell } => {
                 let id = cell.as_ref().and_then(|cell| cell.id()).unwrap_or(ROOT);
-                let name = cell.map_or(SpanName::Root, |cell| SpanName::of_cell(&cell));
+                let name = cell
+                    .as_ref()
+                    .map_or(SpanName::Root, |cell| SpanName::of_cell(cell));
                 self.enter(id, name, now, What::Elsewhere);
+                let source = cell.as_ref().and_then(|cell| cell.source.as_ref());
+                if let (Some(frame), Some(site)) =
+                    (self.stack.last_mut(), source.and_then(SpanSource::site))
+                {
+                    frame.detached |= site.opens().detached;
+                }
             }
             Cold::OpenDetached { cell, on_stack } => {
                 let id = replay.open_detached(&cell);
@@ -230,7 +249,7 @@ impl Reading {
                 if end.polled.is_none() {
                     // A level of this stack, whose records all came before.
                     end.panicked &= self.panic_passed();
-                    self.close(replay, now, HowClosed::default());
+                    self.close(replay, now, HowClosed::default(), None);
                 }
                 if replay.close_detached(&end, self.ticket.thread.as_ref()) {
                     *self.last_ended_mut() = (id, SpanName::of_cell(&end.cell));
@@ -242,18 +261,53 @@ impl Reading {
                 evidence,
                 cost,
             } => {
+                let detached = self.detached();
                 match owner {
-                    Owner::Innermost => match self.stack.last() {
-                        Some(frame) => replay.evidence(frame.id, frame.name.clone(), evidence),
-                        None => replay.evidence(ROOT, SpanName::Root, evidence),
-                    },
+                    Owner::Innermost => {
+                        let (id, span, since) = match self.stack.last() {
+                            Some(frame) => (frame.id, frame.name.clone(), frame.start_ns),
+                            None => (ROOT, SpanName::Root, 0),
+                        };
+                        let path = &|| self.path(None);
+                        let at = Where {
+                            id,
+                            span,
+                            path,
+                            detached,
+                            now,
+                            since,
+                        };
+                        replay.evidence(at, evidence);
+                    }
                     Owner::LastEnded => {
-                        let (id, name) = self.last_ended_mut().clone();
-                        replay.evidence(id, name, evidence);
+                        let (id, span) = self.last_ended_mut().clone();
+                        let own = self.stack.last().is_none_or(|frame| frame.id != id);
+                        let name = span.clone();
+                        let path = &|| self.path(own.then_some(&name));
+                        let at = Where {
+                            id,
+                            span,
+                            path,
+                            detached,
+                            now,
+                            since: 0,
+                        };
+                        replay.evidence(at, evidence);
                     }
                     Owner::Cell(cell) => {
                         let id = cell.id().unwrap_or(ROOT);
-                        replay.evidence(id, SpanName::of_cell(&cell), evidence);
+                        let span = SpanName::of_cell(&cell);
+                        let name = span.clone();
+                        let path = &|| name.resolve().into_owned();
+                        let at = Where {
+                            id,
+                            span,
+                            path,
+                            detached,
+                            now,
+                            since: 0,
+                        };
+                        replay.evidence(at, evidence);
                     }
                 }
                 let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(cost));
@@ -274,9 +328,20 @@ impl Reading {
         self.panic_at.is_none_or(|at| opened <= at)
     }
 
+    /// The names of the open spans from the outermost in, then of the one that has ended.
+    fn path(&self, ended: Option<&SpanName>) -> String {
+        let open = self.stack.iter().map(|frame| &frame.name);
+        let names: Vec<_> = open.chain(ended).map(SpanName::resolve).collect();
+        names.join(" > ")
+    }
+
     fn innermost_name(&self) -> SpanName {
         let frame = self.stack.last();
         frame.map_or(SpanName::Root, |frame| frame.name.clone())
+    }
+
+    fn detached(&self) -> bool {
+        self.stack.last().is_some_and(|frame| frame.detached)
     }
 
     fn in_step(&self) -> bool {
@@ -331,6 +396,7 @@ impl Reading {
         self.enter(id, SpanName::of(source), now, what);
         if let Some(frame) = self.stack.last_mut() {
             frame.in_step |= source.step().is_some();
+            frame.detached |= source.site().is_some_and(|site| site.opens().detached);
         }
     }
 
@@ -359,6 +425,7 @@ impl Reading {
             overhead_ns: 0,
             children_overhead_ns: 0,
             in_step: self.in_step(),
+            detached: self.detached(),
             ordinal: self.opened,
             what,
         });
@@ -366,12 +433,12 @@ impl Reading {
 
     /// A step may be around what happens in a detached span.
     fn in_step_of(&mut self, cell: &SpanCell) {
-        let is_step = cell
-            .source
-            .as_ref()
-            .is_some_and(|source| source.step().is_some());
+        let source = cell.source.as_ref();
+        let is_step = source.is_some_and(|source| source.step().is_some());
+        let site = source.and_then(SpanSource::site);
         if let Some(frame) = self.stack.last_mut() {
             frame.in_step |= is_step;
+            frame.detached |= site.is_some_and(|site| site.opens().detached);
         }
     }
 
@@ -391,7 +458,7 @@ impl Reading {
     }
 
     /// Ends the innermost level.
-    fn close(&mut self, replay: &mut Replay, now: u64, flags: HowClosed) {
+    fn close(&mut self, replay: &mut Replay, now: u64, flags: HowClosed, memory: Option<Taken>) {
         let Some(frame) = self.stack.pop() else {
             return;
         };
@@ -416,6 +483,7 @@ impl Reading {
             cancelled: flags.cancelled,
             panicked: flags.panicked,
             open_at_end: flags.open_at_end,
+            memory,
             ..EndLine::default()
         }
         .write(&mut replay.lines);
@@ -433,6 +501,9 @@ impl Reading {
             how: flags,
         };
         replay.digest.closed(row, closed);
+        if let Some(taken) = memory {
+            replay.digest.span_memory(row, taken, measured);
+        }
         *self.last_ended_mut() = (frame.id, frame.name);
         match self.stack.last_mut() {
             Some(parent) => {
@@ -452,7 +523,7 @@ impl Reading {
                 cut: true,
                 ..HowClosed::default()
             };
-            self.close(replay, now, flags);
+            self.close(replay, now, flags, None);
         }
     }
 
@@ -464,7 +535,7 @@ impl Reading {
                 open_at_end: true,
                 ..HowClosed::default()
             };
-            self.close(replay, now, flags);
+            self.close(replay, now, flags, None);
         }
     }
 }

@@ -8,6 +8,7 @@
 //! below it was closed before) changes the serial, so that the comparison fails and the cold side decides.
 
 use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ use super::lane::{Lane, Sink};
 use super::parked;
 use super::site::{CallSite, SpanSource};
 use super::stream::{Consumer, Record, clock, nowhere};
+use crate::allocator::{Uncounted, uncounted};
 
 /// A thread's token: see the module's text.
 pub(crate) mod token {
@@ -107,8 +109,24 @@ impl Recorder {
         }
     }
 
-    pub(super) fn lane(&self) -> MutexGuard<'_, Lane> {
-        self.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The cold side. What it allocates is the profiler's own.
+    pub(super) fn lane(&self) -> LaneGuard<'_> {
+        let own = uncounted();
+        LaneGuard {
+            lane: self.lane.lock().unwrap_or_else(PoisonError::into_inner),
+            _own: own,
+        }
+    }
+
+    /// Tells this thread's innermost span from all others.
+    pub(crate) fn place(&self) -> u64 {
+        self.token.load(Ordering::Relaxed)
+    }
+
+    /// How many levels are open.
+    #[cfg(feature = "candle")]
+    pub(crate) fn depth(&self) -> u64 {
+        token::depth(self.token.load(Ordering::Relaxed))
     }
 
     /// Opens a span; gives the token that closes it.
@@ -142,6 +160,26 @@ impl Recorder {
         unsafe { cursor.write(record) };
         self.cursor.store(cursor.wrapping_add(1), Ordering::Release);
         self.token.store(token - 1, Ordering::Relaxed);
+    }
+}
+
+/// The lane, locked.
+pub(super) struct LaneGuard<'a> {
+    lane: MutexGuard<'a, Lane>,
+    _own: Uncounted,
+}
+
+impl Deref for LaneGuard<'_> {
+    type Target = Lane;
+
+    fn deref(&self) -> &Lane {
+        &self.lane
+    }
+}
+
+impl DerefMut for LaneGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Lane {
+        &mut self.lane
     }
 }
 

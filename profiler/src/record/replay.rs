@@ -1,6 +1,7 @@
 //! The lines of a capture as they come to be: spans get their numbers, and what happened at one place is added up for
 //! the summary. [`super::reading`] tells what happened.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
@@ -8,15 +9,24 @@ use std::sync::Arc;
 use super::address::AddressHasher;
 use super::budget::Budget;
 use super::cold::{DetachedEnd, Evidence, MeasuredStart};
+use super::cuts::{Cut, Cuts, Spot};
 use super::detached::SpanCell;
+use super::names;
+use super::promise::Promise;
 use super::session::{End, Thread};
-use super::site::{CallSite, SpanSource};
+use super::site::{CallSite, RecordSite, SpanSource};
 use super::stream::clock;
+use super::zeros;
+use crate::allocator::Taken;
 use crate::phase::ExecutionStep;
+#[cfg(feature = "candle")]
+use crate::tensor::Later;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
-use crate::trace::{RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta};
+use crate::trace::{
+    GradientEvent, GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
+};
 use crate::view::summary::{
-    ClosedSpan, Digest, HowClosed, SiteId, SpanSite, StepTag, gradient_of, statistics_of,
+    ClosedSpan, Digest, HowClosed, SiteId, SpanSite, Statistics, StepTag, gradient_of,
 };
 
 /// The root span's number.
@@ -48,6 +58,14 @@ pub(super) struct Replay {
     /// The last detached span that [`Self::newly_open`] has been through.
     listed: u64,
     pub(super) digest: Digest,
+    cuts: Cuts,
+    /// The largest graph that a call gave back, in tensors and bytes.
+    built: (u64, u64),
+    /// The gradients that the capture promises.
+    promise: Option<Promise>,
+    /// Statistics that a device gives at the end, each with its span and that span's path.
+    #[cfg(feature = "candle")]
+    later: Vec<(u64, SpanName, String, Arc<Later>)>,
     /// Spans and records besides the root and the measured span.
     pub(super) inner: u64,
     pub(super) late: u64,
@@ -73,12 +91,27 @@ struct Site {
     seen: bool,
 }
 
+/// Where evidence belongs.
+pub(super) struct Where<'a> {
+    pub(super) id: u64,
+    pub(super) span: SpanName,
+    /// Names the span and those around it.
+    pub(super) path: &'a dyn Fn() -> String,
+    /// The span or one around it says that the graph ends in it.
+    pub(super) detached: bool,
+    /// When it was recorded, in nanoseconds.
+    pub(super) now: u64,
+    /// When the span began, where it is open on the thread's own stack.
+    pub(super) since: u64,
+}
+
 /// A span's name, for the places where evidence is told of; cheap to hand on for the many spans that have none.
 #[derive(Clone)]
 pub(super) enum SpanName {
     Root,
     Site(&'static CallSite),
-    Own(Arc<str>),
+    /// With its place.
+    Own(Arc<str>, (&'static str, u32)),
 }
 
 impl SpanName {
@@ -86,8 +119,25 @@ impl SpanName {
         match source {
             SpanSource::Site(site) => Self::Site(site),
             SpanSource::Named(_, name) | SpanSource::Free { name, .. } => {
-                Self::Own(Arc::from(&**name))
+                Self::Own(Arc::from(&**name), source.place())
             }
+            SpanSource::Module { name, .. } => Self::Own(Arc::clone(name), source.place()),
+        }
+    }
+
+    pub(super) fn resolve(&self) -> Cow<'_, str> {
+        match self {
+            Self::Root => Cow::Borrowed(""),
+            Self::Site(site) => site.name().resolve(),
+            Self::Own(name, _) => Cow::Borrowed(name),
+        }
+    }
+
+    fn place(&self) -> (&'static str, u32) {
+        match self {
+            Self::Root => ("", 0),
+            Self::Site(site) => (site.file(), site.line()),
+            Self::Own(_, place) => *place,
         }
     }
 
@@ -111,6 +161,11 @@ impl Replay {
             open_detached: BTreeMap::new(),
             listed: ROOT,
             digest,
+            cuts: Cuts::default(),
+            built: (0, 0),
+            promise: Promise::of(meta),
+            #[cfg(feature = "candle")]
+            later: Vec::new(),
             inner: 0,
             late: 0,
             waited: 0,
@@ -203,9 +258,20 @@ impl Replay {
         let (key, fixed) = match source {
             SpanSource::Site(site) => (std::ptr::from_ref::<CallSite>(site).addr(), true),
             SpanSource::Named(site, _) => (std::ptr::from_ref::<CallSite>(site).addr(), false),
-            SpanSource::Free { location, .. } => (std::ptr::from_ref(*location).addr(), false),
+            SpanSource::Free { location, .. } | SpanSource::Module { location, .. } => {
+                (std::ptr::from_ref(*location).addr(), false)
+            }
         };
         let (kind, step) = (source.kind(), source.step());
+        if matches!(
+            step,
+            Some(ExecutionStep::Backward | ExecutionStep::Optimizer)
+        ) {
+            self.cuts.stepped();
+        }
+        if source.site().is_some_and(|site| site.opens().descends) {
+            self.cuts.told();
+        }
         let site = self.sites.entry(key).or_insert_with(|| {
             let (file, line) = source.place();
             let name = source.name();
@@ -270,7 +336,9 @@ impl Replay {
             open_at_end: false,
         };
         let polled = end.polled.map(|(busy, polls)| (self.span_of(busy), polls));
-        self.detached_lines(id, &span, parent, end.end, flags, polled, thread);
+        self.detached_lines(
+            id, &span, parent, end.end, flags, polled, end.memory, thread,
+        );
         true
     }
 
@@ -345,6 +413,7 @@ impl Replay {
         end: u64,
         flags: HowClosed,
         polled: Option<(u64, u64)>,
+        memory: Option<Taken>,
         thread: Option<&Thread>,
     ) {
         let cell = &*span.cell;
@@ -367,6 +436,7 @@ impl Replay {
             cancelled: flags.cancelled,
             panicked: flags.panicked,
             open_at_end: flags.open_at_end,
+            memory,
         }
         .write(&mut self.lines);
         let closed = ClosedSpan {
@@ -379,26 +449,45 @@ impl Replay {
             ..ClosedSpan::default()
         };
         self.digest.closed(row, closed);
+        if let Some(taken) = memory {
+            self.digest.span_memory(row, taken, cell.measured.is_some());
+        }
     }
 
-    pub(super) fn evidence(&mut self, id: u64, span: SpanName, evidence: Evidence) {
-        self.inner += 1;
+    pub(super) fn evidence(&mut self, at: Where<'_>, evidence: Evidence) {
+        let Where {
+            id,
+            span,
+            path,
+            detached,
+            now,
+            since,
+        } = at;
+        // What is looked at unasked is no reason to keep a trace.
+        if !matches!(
+            evidence,
+            Evidence::Crossing { .. } | Evidence::Built { .. } | Evidence::Backward(_)
+        ) {
+            self.inner += 1;
+        }
         if !self.budget.fits(self.lines.len(), evidence.most_bytes()) {
             return self.budget.drop(evidence.label());
         }
         let span_id = format!("s{id}");
         match evidence {
-            Evidence::Statistics { mut event, alarm } => {
+            Evidence::Statistics {
+                mut event,
+                alarm,
+                before,
+            } => {
                 event.span_id = span_id;
-                let span = match &span {
-                    SpanName::Root => "",
-                    SpanName::Site(site) => &site.name.resolve(),
-                    SpanName::Own(name) => name,
-                };
-                self.digest
-                    .statistics(&event.label, span, &statistics_of(&event, alarm));
+                let mut statistics = Statistics::of(&event, alarm);
+                statistics.before = before;
+                self.digest.statistics(&event.label, &path(), &statistics);
                 self.line(&TraceEvent::TensorStats(*event));
             }
+            #[cfg(feature = "candle")]
+            Evidence::Later(later) => self.later.push((id, span, path(), later)),
             Evidence::Scalar { mut event, value } => {
                 event.span_id = span_id;
                 self.digest.scalar(&event.label, value);
@@ -408,18 +497,102 @@ impl Replay {
                 event.span_id = span_id;
                 self.line(&TraceEvent::Tensor(*event));
             }
-            Evidence::Gradient(mut event) => {
-                self.gradients += 1;
-                event.event_id = format!("gradient-{}", self.gradients);
-                self.digest.gradient(&gradient_of(&event));
-                self.line(&TraceEvent::Gradient(*event));
+            Evidence::DeviceMemory(mut event) => {
+                event.timestamp_ns = now;
+                self.digest
+                    .device_memory(&event.device, event.used_bytes.unwrap_or(0));
+                self.line(&TraceEvent::DeviceMemory(*event));
+            }
+            Evidence::Op {
+                mut event,
+                from,
+                to,
+            } => {
+                event.span_id = span_id;
+                // A call may leave a span open that began inside it.
+                event.timestamp_ns = self.ns(from).max(since);
+                event.duration_ns = self.ns(to).saturating_sub(event.timestamp_ns);
+                self.line(&TraceEvent::Op(*event));
+            }
+            Evidence::Gradient { mut event, var } => {
+                if event.state == GradientState::Missing
+                    && let Some(reason) = var.and_then(|var| self.cuts.reason(var))
+                {
+                    event.extra.get_or_insert_default().reason = Some(reason);
+                }
+                match &mut self.promise {
+                    Some(promise) => promise.take(event),
+                    None => self.gradient(event),
+                }
+            }
+            Evidence::Crossing { crossing, site } => {
+                self.cuts
+                    .crossed(spot(id, &span, site), *crossing, detached);
+            }
+            Evidence::Built { nodes, bytes } => self.built = self.built.max((nodes, bytes)),
+            Evidence::Backward(pass) => {
+                if let Some(graph) = pass.graph {
+                    self.digest.graph(graph);
+                }
+                if pass.reached.as_ref().is_some_and(Vec::is_empty) {
+                    self.digest
+                        .note("the loss depends on no variable: nothing gets a gradient");
+                }
+                self.cuts.passed(*pass);
             }
             Evidence::Note(problem) => self.digest.note(problem),
         }
     }
 
-    /// Writes what ends a trace: the spans of other threads and futures, the root, the terminal line.
-    pub(super) fn end(&mut self, at: u64, end: &End) {
+    /// What devices gave at the end, in the order in which it was asked for.
+    #[cfg(feature = "candle")]
+    fn read_back(&mut self) {
+        for (id, span, path, later) in std::mem::take(&mut self.later) {
+            let at = Where {
+                id,
+                span,
+                path: &|| path.clone(),
+                detached: false,
+                now: 0,
+                since: 0,
+            };
+            self.evidence(at, later.take());
+        }
+    }
+
+    fn gradient(&mut self, mut event: Box<GradientEvent>) {
+        self.gradients += 1;
+        event.event_id = format!("gradient-{}", self.gradients);
+        if event.state == GradientState::Zero {
+            if zeros::twice(&event.root, &event.key, self.origin) {
+                self.digest.stays_zero(&event.key);
+            }
+        } else {
+            zeros::forget(&event.root, &event.key);
+        }
+        self.digest.gradient(&gradient_of(&event));
+        self.line(&TraceEvent::Gradient(*event));
+    }
+
+    /// Writes the promised gradients. A promise that was not kept makes the capture fail.
+    fn keep_promise(&mut self, end: End) -> End {
+        let Some(promise) = self.promise.take() else {
+            return end;
+        };
+        let complete = matches!(end, End::Complete);
+        let (events, broken) = promise.settle();
+        for event in events {
+            self.gradient(Box::new(event));
+        }
+        match broken {
+            Some(reason) if complete => End::Failed(reason),
+            _ => end,
+        }
+    }
+
+    /// Writes what ends a trace: the spans of other threads and futures, the root, the terminal line. `true`: it failed.
+    pub(super) fn end(&mut self, at: u64, end: End) -> bool {
+        let end = self.keep_promise(end);
         while let Some((id, span)) = self.open_detached.pop_first() {
             let cell = &span.cell;
             let parent = cell
@@ -431,8 +604,20 @@ impl Replay {
                 open_at_end: true,
                 ..HowClosed::default()
             };
-            self.detached_lines(id, &span, parent, at.max(cell.start), flags, None, None);
+            self.detached_lines(
+                id,
+                &span,
+                parent,
+                at.max(cell.start),
+                flags,
+                None,
+                None,
+                None,
+            );
         }
+        #[cfg(feature = "candle")]
+        self.read_back();
+        self.cut_graphs();
         let now = self.ns(at);
         EndLine {
             id: ROOT,
@@ -443,8 +628,9 @@ impl Replay {
         .write(&mut self.lines);
         let (outcome, reason) = match end {
             End::Complete => (RunOutcome::Complete, None),
-            End::Failed(reason) => (RunOutcome::Failed, Some(reason.clone())),
+            End::Failed(reason) => (RunOutcome::Failed, Some(reason)),
         };
+        let failed = reason.is_some();
         let mut terminal = TerminalEvent {
             outcome,
             timestamp_ns: now,
@@ -465,6 +651,65 @@ impl Replay {
             self.digest.failed(reason.clone());
         }
         self.line(&TraceEvent::Terminal(terminal));
+        failed
+    }
+}
+
+impl Replay {
+    /// Tells of the places that cut the graph.
+    fn cut_graphs(&mut self) {
+        let (nodes, bytes) = self.built;
+        if nodes > 0 && !self.cuts.descends() {
+            self.digest.unused_graph(nodes, bytes);
+        }
+        for mut cut in self.cuts.judge(&|var| names::of(var).is_some()) {
+            let sentence = cut.sentence();
+            crate::say::once(&sentence);
+            self.digest.cut(row_of_cut(&cut, sentence));
+            let extra = cut.event.extra.get_or_insert_default();
+            extra.tracked = Some(false);
+            extra.autograd = Some("cut".to_owned());
+            let twin = cut.twin();
+            let mut event = cut.event;
+            event.extra.get_or_insert_default().twin = twin;
+            event.span_id = format!("s{}", cut.spot.span);
+            if self.budget.fits(self.lines.len(), LINE) {
+                self.line(&TraceEvent::Tensor(*event));
+            }
+        }
+    }
+}
+
+/// What the summary says of a cut besides the sentence of stderr.
+fn row_of_cut(cut: &Cut, mut sentence: String) -> String {
+    if cut.calls > 1 {
+        sentence += &format!("; {} calls", cut.calls);
+    }
+    let named: Vec<String> = cut.lost.iter().filter_map(|var| names::of(*var)).collect();
+    let shown = named.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+    let more = cut.lost.len() - named.len().min(3);
+    match (named.len(), more) {
+        (_, 0) if named.is_empty() => {}
+        (0, more) => sentence += &format!("; {more} variables get no gradient"),
+        (_, 0) => sentence += &format!("; no gradient for {shown}"),
+        (_, more) => sentence += &format!("; no gradient for {shown} and {more} more"),
+    }
+    sentence
+}
+
+/// Where a call was: in the span of its own, or at the site of a function that has none.
+fn spot(id: u64, span: &SpanName, site: Option<&RecordSite>) -> Spot {
+    let (file, line) = site.map_or_else(|| span.place(), |site| (site.file(), site.line()));
+    let name = match site {
+        Some(site) => site.label().resolve().into_owned(),
+        None => span.resolve().into_owned(),
+    };
+    Spot {
+        span: id,
+        own: site.is_none(),
+        name,
+        file,
+        line,
     }
 }
 

@@ -9,6 +9,9 @@ use super::parked;
 use super::recorder::{self, Recorder};
 use super::stream::clock;
 use super::writer;
+use crate::allocator::Counting;
+#[cfg(feature = "candle")]
+use crate::tensor::Later;
 use crate::thread::thread_key;
 
 /// How long the profiler waits for a writer that makes no progress. (Miri is a thousand times as slow.)
@@ -23,12 +26,37 @@ pub(crate) struct Session {
     pub(super) origin: u64,
     /// The thread that opened it: its spans carry no thread.
     opener: u64,
+    /// What watching the graph needs to know; `None`: the region does not train.
+    #[cfg(feature = "candle")]
+    pub(crate) watch: Option<crate::tensor::Watch>,
+    /// The gradients that the region promises.
+    #[cfg(feature = "candle")]
+    pub(crate) plan: Option<crate::tensor::Plan>,
     ended: AtomicBool,
     /// Records dropped because they came after the end.
     late: AtomicU64,
     lanes: Mutex<Lanes>,
     result: Mutex<Option<Finished>>,
     done: Condvar,
+    synchronize: Option<Wait>,
+    /// What devices still have to give.
+    #[cfg(feature = "candle")]
+    later: Mutex<Vec<Arc<Later>>>,
+    /// Memory is counted until the end.
+    counting: Mutex<Option<Counting>>,
+    counts: bool,
+}
+
+/// Waits for the device.
+pub(crate) type Wait = Box<dyn Fn() + Send + Sync>;
+
+/// What a capture does at each begin and end of a span besides reading the clock.
+#[derive(Default)]
+pub(crate) struct Manner {
+    /// Waits for the device.
+    pub(crate) synchronize: Option<Wait>,
+    /// Reads what the thread has allocated.
+    pub(crate) memory: Option<Counting>,
 }
 
 /// The streams of a session.
@@ -79,16 +107,61 @@ pub(crate) enum End {
 
 impl Session {
     /// A capture that begins now on this thread.
-    pub(crate) fn new() -> Arc<Self> {
+    pub(crate) fn new(
+        #[cfg(feature = "candle")] watch: Option<crate::tensor::Watch>,
+        #[cfg(feature = "candle")] plan: Option<crate::tensor::Plan>,
+        manner: Manner,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            origin: clock().raw(),
             opener: thread_key(),
+            #[cfg(feature = "candle")]
+            watch,
+            #[cfg(feature = "candle")]
+            plan,
+            origin: clock().raw(),
             ended: AtomicBool::new(false),
             late: AtomicU64::new(0),
             lanes: Mutex::default(),
             result: Mutex::new(None),
             done: Condvar::new(),
+            synchronize: manner.synchronize,
+            #[cfg(feature = "candle")]
+            later: Mutex::default(),
+            counts: manner.memory.is_some(),
+            counting: Mutex::new(manner.memory),
         })
+    }
+
+    /// A device will give these when it is asked at the end.
+    #[cfg(feature = "candle")]
+    pub(super) fn await_statistics(&self, later: &Arc<Later>) {
+        let mut all = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(Arc::clone(later));
+    }
+
+    /// Reads back what devices still have to give; the first value that is not finite.
+    #[cfg(feature = "candle")]
+    pub(crate) fn read_back(&self) -> Option<crate::nonfinite::Found> {
+        let mut all = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = std::mem::take(&mut *all);
+        crate::tensor::read_back(&all)
+    }
+
+    /// Whether each begin and end of a span takes the long way.
+    pub(super) fn asks(&self) -> bool {
+        self.counts || self.synchronize.is_some()
+    }
+
+    /// Whether spans tell what their thread has allocated.
+    pub(super) fn counts_memory(&self) -> bool {
+        self.counts
+    }
+
+    /// Waits for the device, where each span does.
+    pub(super) fn synchronize(&self) {
+        if let Some(wait) = &self.synchronize {
+            wait();
+        }
     }
 
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
@@ -111,6 +184,8 @@ impl Session {
             return false;
         }
         writer::finish(self, clock().raw(), end);
+        let counting = self.counting.lock().map(|mut counting| counting.take());
+        drop(counting);
         true
     }
 

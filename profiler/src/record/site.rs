@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::panic::Location;
+use std::sync::Arc;
 
 use crate::phase::ExecutionStep;
 use crate::trace::SpanKind;
@@ -11,6 +12,8 @@ use crate::trace::SpanKind;
 pub enum Name {
     /// The text itself.
     Text(&'static str),
+    /// `module::function`: the function's module, and the function.
+    Function(&'static str, &'static str),
     /// `Type::method`: the type's full name from `type_name`, and the method.
     Method(fn() -> &'static str, &'static str),
 }
@@ -20,6 +23,7 @@ impl Name {
     pub(crate) fn resolve(self) -> Cow<'static, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
+            Self::Function(module, function) => Cow::Owned(format!("{module}::{function}")),
             Self::Method(type_name, method) => {
                 Cow::Owned(format!("{}::{method}", last_segment(type_name())))
             }
@@ -36,98 +40,96 @@ fn last_segment(type_name: &str) -> &str {
     if head.is_empty() { type_name } else { head }
 }
 
-/// One place that opens spans; a generic function has one for each instantiation.
+/// One place that opens spans: its name, file and line, and [what it opens](Opens); a generic function has one for each
+/// instantiation.
+///
+/// An expansion writes a reference to one, which the compiler keeps in the program's constants by itself: much less work
+/// for it than a constant of our own, of which a large program would have thousands.
 #[derive(Clone, Copy, Debug)]
-pub struct CallSite {
-    pub(crate) name: Name,
-    pub(crate) file: &'static str,
-    pub(crate) line: u32,
+pub struct CallSite(
+    pub Name,
+    pub &'static str,
+    pub u32,
+    /// The bits of [`Opens`].
+    pub u32,
+);
+
+/// What a call site opens, as the bits that the attributes write: the kind in two, the step in two, `detached`, `infer` and
+/// `descends` in one each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opens {
     pub(crate) kind: SpanKind,
     pub(crate) step: Option<ExecutionStep>,
+    /// What goes through it is not meant to be differentiated.
     pub(crate) detached: bool,
+    pub(crate) infer: bool,
+    /// The function's text calls `backward`.
+    pub(crate) descends: bool,
 }
 
 impl CallSite {
-    /// A function span.
-    pub const fn new(name: Name, file: &'static str, line: u32) -> Self {
-        Self {
-            name,
-            file,
-            line,
-            kind: SpanKind::Function,
-            step: None,
-            detached: false,
+    pub(crate) fn name(&self) -> Name {
+        self.0
+    }
+
+    pub(crate) fn file(&self) -> &'static str {
+        self.1
+    }
+
+    pub(crate) fn line(&self) -> u32 {
+        self.2
+    }
+
+    pub(crate) fn opens(&self) -> Opens {
+        let bits = self.3;
+        Opens {
+            kind: match bits & 3 {
+                1 => SpanKind::Module,
+                2 => SpanKind::Op,
+                _ => SpanKind::Function,
+            },
+            step: match bits >> 2 & 3 {
+                1 => Some(ExecutionStep::Forward),
+                2 => Some(ExecutionStep::Backward),
+                3 => Some(ExecutionStep::Optimizer),
+                _ => None,
+            },
+            detached: bits & 16 != 0,
+            infer: bits & 32 != 0,
+            descends: bits & 64 != 0,
         }
     }
-
-    /// `kind = …`
-    #[must_use]
-    pub const fn kind(mut self, kind: SpanKind) -> Self {
-        self.kind = kind;
-        self
-    }
-
-    /// `profile_step(…)`
-    #[must_use]
-    pub const fn step(mut self, step: ExecutionStep) -> Self {
-        self.step = Some(step);
-        self
-    }
-
-    /// `detached`
-    #[must_use]
-    pub const fn detached(mut self) -> Self {
-        self.detached = true;
-        self
-    }
 }
 
-/// One place that opens measured regions.
+/// One place that records values: its label, file and line, whether values that are not finite are expected, and the
+/// function that it stands in. The label stands for itself, or for a built text that came out blank.
 #[derive(Clone, Copy, Debug)]
-pub struct MeasureSite {
-    pub(crate) span: CallSite,
-    pub(crate) infer: bool,
-}
+pub struct RecordSite(pub Name, pub &'static str, pub u32, pub bool, pub Name);
 
-impl MeasureSite {
-    /// A training region.
-    pub const fn new(span: CallSite) -> Self {
-        Self { span, infer: false }
-    }
-
-    /// `measured(infer)`
-    #[must_use]
-    pub const fn infer(mut self) -> Self {
-        self.infer = true;
-        self
-    }
-}
-
-/// One place that records values. The label stands for itself, or for a built text that came out blank.
+/// One place that records gradients: prefixes of the names that are recorded, and of those that get none on purpose.
 #[derive(Clone, Copy, Debug)]
-pub struct RecordSite {
-    pub(crate) label: Name,
-    pub(crate) file: &'static str,
-    pub(crate) line: u32,
-    pub(crate) allow_nonfinite: bool,
-}
+pub struct GradientSite(pub RecordSite, pub &'static str, pub &'static str);
 
 impl RecordSite {
-    /// A record with this label.
-    pub const fn new(label: Name, file: &'static str, line: u32) -> Self {
-        Self {
-            label,
-            file,
-            line,
-            allow_nonfinite: false,
-        }
+    pub(crate) fn label(&self) -> Name {
+        self.0
     }
 
-    /// `allow_nonfinite`
-    #[must_use]
-    pub const fn allow_nonfinite(mut self) -> Self {
-        self.allow_nonfinite = true;
-        self
+    pub(crate) fn file(&self) -> &'static str {
+        self.1
+    }
+
+    pub(crate) fn line(&self) -> u32 {
+        self.2
+    }
+
+    pub(crate) fn allows_nonfinite(&self) -> bool {
+        self.3
+    }
+
+    /// The function that it stands in; blank where that is not told.
+    pub(crate) fn function(&self) -> Name {
+        self.4
     }
 }
 
@@ -141,13 +143,23 @@ pub(crate) enum SpanSource {
         location: &'static Location<'static>,
         step: Option<ExecutionStep>,
     },
+    /// A forward pass of a wrapped module.
+    #[cfg_attr(
+        feature = "off",
+        allow(dead_code, reason = "wrappers are compiled out")
+    )]
+    Module {
+        name: Arc<str>,
+        location: &'static Location<'static>,
+    },
 }
 
 impl SpanSource {
     pub(crate) fn name(&self) -> Cow<'_, str> {
         match self {
-            Self::Site(site) => site.name.resolve(),
+            Self::Site(site) => site.name().resolve(),
             Self::Named(_, name) | Self::Free { name, .. } => Cow::Borrowed(name),
+            Self::Module { name, .. } => Cow::Borrowed(name),
         }
     }
 
@@ -156,28 +168,42 @@ impl SpanSource {
         match self {
             Self::Site(_) => "",
             Self::Named(_, name) | Self::Free { name, .. } => name,
+            Self::Module { name, .. } => name,
         }
     }
 
     pub(crate) fn kind(&self) -> SpanKind {
         match self {
-            Self::Site(site) | Self::Named(site, _) => site.kind,
+            Self::Site(site) | Self::Named(site, _) => site.opens().kind,
             Self::Free { .. } => SpanKind::Function,
+            Self::Module { .. } => SpanKind::Module,
         }
     }
 
     pub(crate) fn step(&self) -> Option<ExecutionStep> {
         match self {
-            Self::Site(site) | Self::Named(site, _) => site.step,
+            Self::Site(site) | Self::Named(site, _) => site.opens().step,
             Self::Free { step, .. } => *step,
+            Self::Module { .. } => None,
+        }
+    }
+
+    /// The call site of an attribute.
+    pub(crate) fn site(&self) -> Option<&'static CallSite> {
+        match self {
+            Self::Site(site) | Self::Named(site, _) => Some(site),
+            Self::Free { .. } | Self::Module { .. } => None,
         }
     }
 
     pub(crate) fn place(&self) -> (&'static str, u32) {
-        match self {
-            Self::Site(site) | Self::Named(site, _) => (site.file, site.line),
-            Self::Free { location, .. } => (location.file(), location.line()),
-        }
+        let (file, line) = match self {
+            Self::Site(site) | Self::Named(site, _) => (site.file(), site.line()),
+            Self::Free { location, .. } | Self::Module { location, .. } => {
+                (location.file(), location.line())
+            }
+        };
+        (crate::source::short(file), line)
     }
 }
 

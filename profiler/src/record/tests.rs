@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Waker};
 
 use super::replay::Limits;
 use super::{
-    AsyncSpan, CallSite, End, Finished, Name, Output, OutputPlace, Session, Span, SpanSource,
-    current, instrument, prepare, recorder,
+    AsyncSpan, CallSite, End, Finished, Manner, Name, Output, OutputPlace, Session, Span,
+    SpanSource, current, instrument, prepare, recorder,
 };
 use crate::trace::{TraceDocument, parse_trace};
 use crate::view::summary::Digest;
@@ -19,7 +19,13 @@ use crate::view::summary::Digest;
 /// A capture into a file, as a measured call opens it.
 pub(super) fn capture(into: File) -> Arc<Session> {
     prepare();
-    let session = Session::new();
+    let session = Session::new(
+        #[cfg(feature = "candle")]
+        None,
+        #[cfg(feature = "candle")]
+        None,
+        Manner::default(),
+    );
     let place = OutputPlace {
         file: into,
         open_list: std::env::temp_dir().join("candle-profiler-never-made.open"),
@@ -43,8 +49,8 @@ pub(super) fn capture(into: File) -> Arc<Session> {
     session
 }
 
-static OUTER: CallSite = CallSite::new(Name::Text("outer"), file!(), line!());
-static INNER: CallSite = CallSite::new(Name::Text("inner"), file!(), line!());
+static OUTER: CallSite = CallSite(Name::Text("outer"), file!(), line!(), 0);
+static INNER: CallSite = CallSite(Name::Text("inner"), file!(), line!(), 0);
 
 /// Records what `work` does in a capture of its own, and reads the trace.
 fn recorded(work: impl FnOnce()) -> TraceDocument {
@@ -134,6 +140,7 @@ impl Future for Yield {
     }
 }
 
+#[allow(clippy::manual_async_fn, reason = "its `Send` is a promise")]
 fn future() -> impl Future<Output = ()> + Send {
     async {
         let span = match recorder() {

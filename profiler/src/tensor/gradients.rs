@@ -1,76 +1,419 @@
 //! The gradients of a backward pass, variable by variable.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashSet;
 
 use candle_core::backprop::GradStore;
-use candle_core::{Tensor, TensorId, Var};
+use candle_core::{Tensor, TensorId};
 
+use super::graph::serial;
 use super::stats;
-use crate::record::Evidence;
-use crate::trace::{GradientEvent, GradientState};
+use super::variables::Entry;
+use crate::record::{Evidence, Session, name_of, names_with_company, recorder};
+use crate::trace::{GradientEvent, GradientExtra, GradientState};
 
-/// What the program calls its variables. Ids are never used again, so a name outlives its variable without harm.
-static NAMES: Mutex<Option<HashMap<TensorId, String>>> = Mutex::new(None);
+/// What the loss is called where nobody says so.
+pub(crate) const ROOT: &str = "loss";
 
-/// Gives variables the names under which their gradients are recorded: `prefix.name`, or `name` without a prefix.
-///
-/// ```
-/// # fn main() -> candle_core::Result<()> {
-/// use candle_core::{DType, Device, Var};
-///
-/// let weight = Var::zeros((2, 3), DType::F32, &Device::Cpu)?;
-/// candle_profiler::name_vars("model", [("weight", &weight)]);
-/// # Ok(())
-/// # }
-/// ```
-pub fn name_vars<N: AsRef<str>, V: std::borrow::Borrow<Var>>(
-    prefix: &str,
-    vars: impl IntoIterator<Item = (N, V)>,
-) {
-    if cfg!(feature = "off") {
-        return;
-    }
-    // The program's iterator runs before the lock is taken: it may come here again.
-    let named: Vec<(TensorId, String)> = vars
-        .into_iter()
-        .map(|(name, var)| {
-            let name = match prefix {
-                "" => name.as_ref().to_owned(),
-                prefix => format!("{prefix}.{}", name.as_ref()),
-            };
-            (var.borrow().as_tensor().id(), name)
-        })
-        .collect();
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    names.get_or_insert_default().extend(named);
+/// What is to be recorded of a store of gradients.
+#[derive(Default)]
+pub(crate) struct Request<'a> {
+    /// The name of what was differentiated; blank: [`ROOT`].
+    pub(crate) root: &'a str,
+    /// The variables that the program lists.
+    pub(crate) listed: Option<&'a [Entry]>,
+    /// The variables that the loss depends on, in the order of their use.
+    pub(crate) reached: Option<&'a [Entry]>,
+    /// Only variables whose names begin with one of these, separated by commas.
+    pub(crate) only: &'a str,
+    /// Variables that get no gradient on purpose, likewise.
+    pub(crate) frozen: &'a str,
 }
 
-/// One event for each variable that `loss` was computed from, in the order in which they were used.
-pub(crate) fn evidence(loss: &Tensor, grads: &GradStore, emit: &mut dyn FnMut(Evidence)) {
-    let nodes = loss.sorted_nodes();
-    let vars = nodes.iter().rev().filter(|node| node.is_variable());
-    for (order, var) in vars.enumerate() {
-        let key = name_of(var).unwrap_or_else(|| format!("#{order} {:?}", var.dims()));
-        match state_of(grads.get(var)) {
-            Ok((state, norm)) => emit(Evidence::Gradient(Box::new(GradientEvent {
-                event_id: String::new(),
-                root: "loss".to_owned(),
-                key,
-                state,
-                norm,
-                extra: None,
-            }))),
-            Err(error) => emit(Evidence::Note(format!(
-                "no gradient norm of {key}: {error}"
-            ))),
+/// A variable to look up.
+struct Wanted {
+    key: String,
+    serial: u64,
+    id: Option<TensorId>,
+}
+
+/// One event for each variable, then the norm of all together and of each family.
+pub(crate) fn evidence(
+    request: &Request<'_>,
+    grads: &GradStore,
+    session: Option<&Session>,
+    emit: &mut dyn FnMut(Evidence),
+) {
+    let root = match request.root {
+        "" => ROOT,
+        root => root,
+    };
+    if let Some(plan) = session.and_then(|session| session.plan.as_ref()) {
+        // Whoever promises an exact list gets exactly that.
+        if request.root.is_empty() || request.root == plan.root {
+            let wanted = plan.entries.iter().map(|(key, id)| Wanted {
+                key: key.clone(),
+                serial: serial(*id),
+                id: Some(*id),
+            });
+            let found = look_up(wanted.collect(), request, grads);
+            events(&plan.root, found, emit);
+        }
+        return;
+    }
+    let since = session.and_then(|session| session.watch.as_ref());
+    let mut wanted = wanted(request, grads, since.map(|watch| watch.since));
+    wanted.retain(|wanted| request.only.is_empty() || begins(&wanted.key, request.only));
+    events(root, look_up(wanted, request, grads), emit);
+}
+
+/// The variables, listed or found: named ones in the order of the list or of their names, the others in that of use.
+fn wanted(request: &Request<'_>, grads: &GradStore, since: Option<u64>) -> Vec<Wanted> {
+    if let Some(listed) = request.listed {
+        return unnamed_by_order(listed);
+    }
+    let mut here: Vec<Entry> = match request.reached {
+        Some(reached) => reached.to_vec(),
+        None => stored(grads, since),
+    };
+    let present: HashSet<u64> = here.iter().map(|entry| entry.serial).collect();
+    let named = names_with_company(&|serial| present.contains(&serial));
+    let ids: std::collections::HashMap<u64, TensorId> =
+        here.iter().map(|entry| (entry.serial, entry.id)).collect();
+    let mut wanted: Vec<Wanted> = named
+        .into_iter()
+        .map(|(serial, key)| Wanted {
+            key,
+            serial,
+            id: ids.get(&serial).copied(),
+        })
+        .collect();
+    for (order, entry) in here.iter_mut().enumerate() {
+        entry
+            .name
+            .get_or_insert_with(|| unnamed(order, &entry.dims));
+    }
+    let others = here.iter().filter(|entry| name_of(entry.serial).is_none());
+    wanted.extend(others.map(Wanted::of));
+    wanted
+}
+
+fn unnamed(order: usize, dims: &[usize]) -> String {
+    format!("#{order} {dims:?}")
+}
+
+fn unnamed_by_order(entries: &[Entry]) -> Vec<Wanted> {
+    let key = |(order, entry): (usize, &Entry)| {
+        let given = entry.name.clone().or_else(|| name_of(entry.serial));
+        Wanted {
+            key: given.unwrap_or_else(|| unnamed(order, &entry.dims)),
+            serial: entry.serial,
+            id: Some(entry.id),
+        }
+    };
+    entries.iter().enumerate().map(key).collect()
+}
+
+impl Wanted {
+    fn of(entry: &Entry) -> Self {
+        Self {
+            key: entry.name.clone().unwrap_or_default(),
+            serial: entry.serial,
+            id: Some(entry.id),
         }
     }
 }
 
-fn name_of(var: &Tensor) -> Option<String> {
-    let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    names.as_ref()?.get(&var.id()).cloned()
+/// What a store has entries of and is older than the region: variables, in the order in which they were made.
+fn stored(grads: &GradStore, since: Option<u64>) -> Vec<Entry> {
+    let entry = |id: &TensorId| {
+        let made = serial(*id);
+        let gradient = grads.get_id(*id)?;
+        since
+            .is_none_or(|since| made < since || name_of(made).is_some())
+            .then(|| Entry {
+                name: None,
+                id: *id,
+                serial: made,
+                dims: gradient.dims().to_vec(),
+            })
+    };
+    let mut entries: Vec<Entry> = grads.get_ids().filter_map(entry).collect();
+    entries.sort_by_key(|entry| entry.serial);
+    entries
+}
+
+/// A variable and its gradient.
+struct Found<'a> {
+    key: String,
+    gradient: Option<&'a Tensor>,
+    /// Why there is none.
+    reason: Option<String>,
+    /// The variable, where a cut graph may be a better reason.
+    var: Option<u64>,
+}
+
+/// Looks the variables up.
+fn look_up<'a>(wanted: Vec<Wanted>, request: &Request<'_>, grads: &'a GradStore) -> Vec<Found<'a>> {
+    let find = |wanted: Wanted| {
+        let gradient = wanted.id.and_then(|id| grads.get_id(id));
+        let (reason, may_be_cut) = match gradient {
+            Some(_) => (None, false),
+            None => why_missing(&wanted, request),
+        };
+        Found {
+            gradient,
+            reason,
+            var: may_be_cut.then_some(wanted.serial),
+            key: wanted.key,
+        }
+    };
+    wanted.into_iter().map(find).collect()
+}
+
+fn events(root: &str, found: Vec<Found<'_>>, emit: &mut dyn FnMut(Evidence)) {
+    let families = Families::of(found.iter().map(|found| found.key.as_str()));
+    let mut norms = Norms::default();
+    for found in found {
+        let (state, norm) = match state_of(found.gradient) {
+            Ok(known) => known,
+            Err(error) => {
+                let text = format!("no gradient norm of {}: {error}", found.key);
+                emit(Evidence::Note(text));
+                continue;
+            }
+        };
+        let family = families.family(&found.key);
+        norms.add(family.as_deref(), state, norm);
+        let extra = GradientExtra {
+            reason: found.reason,
+            family,
+        };
+        emit(Evidence::Gradient {
+            event: Box::new(GradientEvent {
+                event_id: String::new(),
+                root: root.to_owned(),
+                key: found.key,
+                state,
+                norm,
+                extra: (extra != GradientExtra::default()).then(|| Box::new(extra)),
+            }),
+            var: found.var,
+        });
+    }
+    norms.tell(&norm_label(root), emit);
+}
+
+/// The label of the norm of all gradients of a root.
+fn norm_label(root: &str) -> String {
+    format!("{root}/grad_norm")
+}
+
+/// The norm of the same gradients once more, after they were clipped in place.
+pub(crate) fn norm_after(
+    request: &Request<'_>,
+    grads: &GradStore,
+    session: Option<&Session>,
+    emit: &mut dyn FnMut(Evidence),
+) {
+    let root = match request.root {
+        "" => ROOT,
+        root => root,
+    };
+    let since = session.and_then(|session| session.watch.as_ref());
+    let mut wanted = wanted(request, grads, since.map(|watch| watch.since));
+    wanted.retain(|wanted| request.only.is_empty() || begins(&wanted.key, request.only));
+    let mut norms = Norms::default();
+    for wanted in wanted {
+        let gradient = wanted.id.and_then(|id| grads.get_id(id));
+        if let Ok((state, norm)) = state_of(gradient) {
+            norms.add(None, state, norm);
+        }
+    }
+    norms.tell(&format!("{}/after", norm_label(root)), emit);
+}
+
+/// Why a variable has no gradient, and whether a cut graph may be the better reason.
+fn why_missing(wanted: &Wanted, request: &Request<'_>) -> (Option<String>, bool) {
+    let last = wanted.key.rsplit('.').next().unwrap_or_default();
+    if !request.frozen.is_empty() && begins(&wanted.key, request.frozen) {
+        (Some("frozen".to_owned()), false)
+    } else if last.starts_with("running_") || last == "num_batches_tracked" {
+        (Some("buffer".to_owned()), false)
+    } else {
+        let reached = request.reached;
+        let is_reached = |reached: &[Entry]| {
+            let mut serials = reached.iter().map(|entry| entry.serial);
+            serials.any(|serial| serial == wanted.serial)
+        };
+        let reason = match reached.map(is_reached) {
+            Some(true) => "the store has no entry of it any more",
+            Some(false) => "the loss does not depend on it",
+            None => "no entry in the store",
+        };
+        (Some(reason.to_owned()), true)
+    }
+}
+
+/// Whether a name begins with one of the prefixes, ended there by a dot or its own end.
+fn begins(key: &str, prefixes: &str) -> bool {
+    let mut prefixes = prefixes.split(',').map(str::trim);
+    prefixes.any(|prefix| {
+        let rest = key.strip_prefix(prefix);
+        !prefix.is_empty()
+            && rest.is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with('.') || prefix.ends_with('.')
+            })
+    })
+}
+
+/// The families of dotted names: what tells them apart first, with a number that follows.
+struct Families {
+    /// How many components all names share.
+    shared: usize,
+    /// Whether there is more than one family.
+    several: bool,
+}
+
+impl Families {
+    fn of<'a>(keys: impl Iterator<Item = &'a str>) -> Self {
+        let keys: Vec<Vec<&str>> = keys.map(|key| key.split('.').collect()).collect();
+        let first = keys.first().map(Vec::as_slice).unwrap_or_default();
+        let alike = |at: usize| keys.iter().all(|key| key.get(at) == first.get(at));
+        let shared = (0..first.len()).take_while(|at| alike(*at)).count();
+        let families = Self {
+            shared,
+            several: true,
+        };
+        let named: HashSet<String> = keys
+            .iter()
+            .filter_map(|key| families.family(&key.join(".")))
+            .collect();
+        Self {
+            shared,
+            several: named.len() > 1,
+        }
+    }
+
+    fn family(&self, key: &str) -> Option<String> {
+        if !self.several {
+            return None;
+        }
+        let parts: Vec<&str> = key.split('.').collect();
+        let is_number = |at: usize| {
+            let part = parts.get(at).copied().unwrap_or_default();
+            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        // The last component is the variable itself.
+        let mut end = self.shared + 1;
+        if is_number(end) {
+            end += 1;
+        }
+        (end < parts.len()).then(|| parts.get(..end).unwrap_or_default().join("."))
+    }
+}
+
+/// Norms of many gradients together.
+#[derive(Default)]
+struct Norms {
+    all: Vec<f64>,
+    families: std::collections::BTreeMap<String, Vec<f64>>,
+    broken: bool,
+}
+
+/// The most families that get a norm of their own.
+const MOST_FAMILIES: usize = 64;
+
+impl Norms {
+    fn add(&mut self, family: Option<&str>, state: GradientState, norm: Option<f64>) {
+        self.broken |= state == GradientState::NonFinite;
+        let Some(norm) = norm else {
+            return;
+        };
+        self.all.push(norm);
+        if let Some(family) = family {
+            let members = self.families.entry(family.to_owned()).or_default();
+            members.push(norm);
+        }
+    }
+
+    fn tell(&self, label: &str, emit: &mut dyn FnMut(Evidence)) {
+        // Non-finite gradients are told of by name; their norm is no number.
+        if self.all.is_empty() || self.broken {
+            return;
+        }
+        emit(crate::observe::scalar(label, together(&self.all)));
+        if (2..=MOST_FAMILIES).contains(&self.families.len()) {
+            for (family, norms) in &self.families {
+                let label = format!("{label}/{family}");
+                emit(crate::observe::scalar(&label, together(norms)));
+            }
+        }
+    }
+}
+
+/// The norm of parts with these norms: scaled, so that neither their squares nor the sum leave the range.
+fn together(norms: &[f64]) -> f64 {
+    let largest = norms.iter().copied().fold(0.0, f64::max);
+    if largest == 0.0 {
+        return 0.0;
+    }
+    let sum: f64 = norms.iter().map(|norm| (norm / largest).powi(2)).sum();
+    (largest * sum.sqrt()).min(f64::MAX)
+}
+
+/// A gradient that the program has by name: a tensor, or an `Option` of one, or a reference to either.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no gradient",
+    label = "is no gradient",
+    note = "allowed are candle's `Tensor`, and `Option`s and references of them, such as `grads.get(&var)`"
+)]
+pub trait Gradient {
+    /// The gradient, if there is one.
+    fn gradient(&self) -> Option<&Tensor>;
+}
+
+impl Gradient for Tensor {
+    fn gradient(&self) -> Option<&Tensor> {
+        Some(self)
+    }
+}
+
+impl<T: Gradient + ?Sized> Gradient for &T {
+    fn gradient(&self) -> Option<&Tensor> {
+        (**self).gradient()
+    }
+}
+
+impl<T: Gradient> Gradient for Option<T> {
+    fn gradient(&self) -> Option<&Tensor> {
+        self.as_ref()?.gradient()
+    }
+}
+
+/// Gradients that the program has by name.
+pub(crate) fn named<N: AsRef<str>, G: Gradient>(
+    root: &str,
+    items: &[(N, G)],
+    emit: &mut dyn FnMut(Evidence),
+) {
+    let found = items.iter().map(|(name, gradient)| Found {
+        key: name.as_ref().to_owned(),
+        gradient: gradient.gradient(),
+        reason: None,
+        var: None,
+    });
+    events(root, found.collect(), emit);
+}
+
+/// A backward pass that is just over: the graph of its loss, and the gradients of the variables.
+pub(crate) fn of_loss(loss: &Tensor, grads: &GradStore, emit: &mut dyn FnMut(Evidence)) {
+    let reached = super::graph::differentiated(loss, Some(grads), emit);
+    let request = Request {
+        reached: Some(&reached),
+        ..Request::default()
+    };
+    let session = recorder().and_then(|recorder| recorder.session());
+    evidence(&request, grads, session.as_deref(), emit);
 }
 
 /// What a gradient is, with its norm. The norm is never a false zero: it is at least the largest element's magnitude.
@@ -94,33 +437,5 @@ pub(crate) fn state_of(
 }
 
 #[cfg(test)]
-mod tests {
-    use candle_core::{DType, Device};
-
-    use super::*;
-
-    #[test]
-    fn each_variable_of_the_graph_has_its_state_and_norm() {
-        let device = Device::Cpu;
-        let a = Var::new(&[3f32, 4.0], &device).unwrap();
-        let b = Var::zeros(2, DType::F32, &device).unwrap();
-        let unused = Var::zeros(5, DType::F32, &device).unwrap();
-        name_vars("net", [("a", &a), ("b", &b), ("unused", &unused)]);
-        // d/da of a² / 2 is a, d/db of b² is 2b = 0.
-        let loss = ((a.sqr().unwrap() / 2.0).unwrap() + b.sqr().unwrap()).unwrap();
-        let loss = loss.sum_all().unwrap();
-        let grads = loss.backward().unwrap();
-        let mut found = Vec::new();
-        evidence(&loss, &grads, &mut |evidence| {
-            if let Evidence::Gradient(event) = evidence {
-                found.push((event.key, event.state, event.norm));
-            }
-        });
-        found.sort_by(|a, b| a.0.cmp(&b.0));
-        let expected = [
-            ("net.a".to_owned(), GradientState::Present, Some(5.0)),
-            ("net.b".to_owned(), GradientState::Zero, Some(0.0)),
-        ];
-        assert_eq!(found, expected);
-    }
-}
+#[path = "gradients_tests.rs"]
+mod tests;

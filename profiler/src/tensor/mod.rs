@@ -1,14 +1,40 @@
 //! What candle's tensors tell about themselves.
 
+mod alarms;
+pub(crate) mod cut;
 mod gradients;
+pub(crate) mod graph;
+mod later;
+mod mask;
+#[cfg(feature = "nn")]
+mod moves;
+mod plan;
 pub mod stats;
+mod variables;
+mod wrap;
 
-use candle_core::{Tensor, Var};
+use candle_core::{DType, Tensor, Var};
 
-pub use gradients::name_vars;
-pub(crate) use gradients::{evidence as gradient_evidence, state_of as gradient_state};
+pub(crate) use alarms::watched;
+#[cfg(feature = "nn")]
+pub(crate) use alarms::watched_gradients;
+pub use cut::{Detached, detached};
+pub use gradients::Gradient;
+pub(crate) use gradients::{
+    Request, evidence as gradient_evidence, named as named_gradients, norm_after,
+    of_loss as backward_evidence, state_of as gradient_state,
+};
+pub(crate) use graph::{Watch, differentiated, mark_first, reached, serial, stored};
+pub(crate) use later::{Later, read_back};
+#[cfg(feature = "nn")]
+pub(crate) use moves::Moves;
+pub(crate) use plan::Plan;
+pub(crate) use variables::Entry;
+pub use variables::{Variable, Variables, name_vars};
+pub use wrap::{ByMode, ObserveExt, Plain, Profiled, Wrapped, profiled};
 
 use crate::instrument::candle::{device_label, dtype_label, tensor_id};
+use crate::nonfinite::Found;
 use crate::observe::{Observe, ObserveScalar, Observer, ScalarObserver};
 use crate::record::Evidence;
 use crate::trace::{
@@ -52,6 +78,9 @@ fn scalar(tensor: &Tensor) -> candle_core::Result<f64> {
             tensor.dims()
         );
     }
+    if crate::device::is_recording(tensor.device()) {
+        candle_core::bail!("the device was recording a graph, and the number could not be read");
+    }
     let statistics = stats::statistics(tensor)?;
     Ok(if statistics.nan > 0 {
         f64::NAN
@@ -64,31 +93,49 @@ fn scalar(tensor: &Tensor) -> candle_core::Result<f64> {
     })
 }
 
-/// What is recorded of a labelled tensor: what it is, and the statistics of its elements.
+/// What is recorded of a labelled tensor: what it is, and the statistics of its elements. Gives what is not finite
+/// and should be.
 pub(crate) fn evidence(
     label: &str,
     tensor: &Tensor,
     allow_nonfinite: bool,
     emit: &mut dyn FnMut(Evidence),
-) {
-    match stats::statistics(tensor) {
-        Ok(statistics) => {
-            let alarm = if allow_nonfinite {
-                Some(false)
-            } else if crate::capture::alarms_at_negative_infinity() {
-                Some(statistics.non_finite > 0)
-            } else {
-                None
-            };
-            let event = Box::new(statistics_event(label, tensor, statistics));
-            emit(Evidence::Statistics { event, alarm });
-        }
-        Err(error) => emit(Evidence::Note(format!("no statistics of {label}: {error}"))),
+) -> Option<Found> {
+    let mut found = None;
+    if crate::device::is_recording(tensor.device()) {
+        emit(Evidence::Note(format!(
+            "no statistics of {label}: the device was recording a graph"
+        )));
+    } else if later::waits(tensor) {
+        emit(match Later::begin(label, tensor, allow_nonfinite) {
+            Ok(later) => Evidence::Later(later),
+            Err(error) => Evidence::Note(format!("no statistics of {label}: {error}")),
+        });
+    } else {
+        emit(match stats::statistics(tensor) {
+            Ok(statistics) => {
+                let what = (tensor.dims(), tensor.dtype());
+                let (evidence, bad) =
+                    alarms::evidence(label, what, Some(tensor), allow_nonfinite, statistics);
+                found = bad;
+                evidence
+            }
+            Err(error) => Evidence::Note(format!("no statistics of {label}: {error}")),
+        });
     }
-    emit(Evidence::Tensor(Box::new(tensor_event(label, tensor))));
+    emit(Evidence::Tensor(Box::new(tensor_event(
+        Some(label),
+        tensor,
+    ))));
+    found
 }
 
-fn tensor_event(label: &str, tensor: &Tensor) -> TensorEvent {
+/// That a tensor was there, without a look at its elements.
+pub(crate) fn seen(label: &str, tensor: &Tensor) -> Evidence {
+    Evidence::Tensor(Box::new(tensor_event(Some(label), tensor)))
+}
+
+fn tensor_event(label: Option<&str>, tensor: &Tensor) -> TensorEvent {
     let is_variable = tensor.is_variable();
     let dtype = dtype_label(tensor.dtype());
     let extra = TensorExtra {
@@ -98,7 +145,7 @@ fn tensor_event(label: &str, tensor: &Tensor) -> TensorEvent {
     TensorEvent {
         span_id: String::new(),
         tensor_id: tensor_id(tensor),
-        label: Some(label.to_owned()),
+        label: label.map(str::to_owned),
         shape: tensor.dims().to_vec(),
         dense_bytes: dense_tensor_bytes(tensor.dims(), &dtype),
         dtype,
@@ -116,7 +163,8 @@ fn tensor_event(label: &str, tensor: &Tensor) -> TensorEvent {
 /// The statistics of a tensor as an event; the span's id is left to whoever writes it.
 pub(crate) fn statistics_event(
     label: &str,
-    tensor: &Tensor,
+    dims: &[usize],
+    dtype: DType,
     statistics: Statistics,
 ) -> TensorStatsEvent {
     let extra = TensorStatsExtra {
@@ -135,8 +183,8 @@ pub(crate) fn statistics_event(
     TensorStatsEvent {
         span_id: String::new(),
         label: label.to_owned(),
-        shape: tensor.dims().to_vec(),
-        dtype: dtype_label(tensor.dtype()),
+        shape: dims.to_vec(),
+        dtype: dtype_label(dtype),
         elements: statistics.elements,
         non_finite: statistics.non_finite,
         rms: statistics.rms,
@@ -154,10 +202,22 @@ pub(crate) fn as_tensor<T: ?Sized>(value: &T) -> Option<&Tensor> {
         // SAFETY: `T` is `Tensor`, which has no lifetime that `typeid` could be blind to.
         return Some(unsafe { &*at.cast::<Tensor>() });
     }
+    if is == typeid::of::<Var>() {
+        // SAFETY: `T` is `Var`, which has no lifetime either.
+        return Some(unsafe { &*at.cast::<Var>() }.as_tensor());
+    }
     if is == typeid::of::<&Tensor>() || is == typeid::of::<&mut Tensor>() {
         // SAFETY: `T` is a reference to a `Tensor`, both kinds of which have the layout of a pointer; it lives at
         // least as long as the borrow of `value`.
         return Some(unsafe { *at.cast::<&Tensor>() });
+    }
+    if is == typeid::of::<Var>() {
+        // SAFETY: `T` is `Var`.
+        return Some(unsafe { &*at.cast::<Var>() }.as_tensor());
+    }
+    if is == typeid::of::<&Var>() {
+        // SAFETY: `T` is `&Var`, which lives at least as long as the borrow of `value`.
+        return Some(unsafe { *at.cast::<&Var>() }.as_tensor());
     }
     if is == typeid::of::<Option<Tensor>>() {
         // SAFETY: `T` is `Option<Tensor>`.
@@ -188,7 +248,7 @@ fn tell_foreign(type_name: &str) {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{DType, Device};
+    use candle_core::Device;
 
     use super::*;
 

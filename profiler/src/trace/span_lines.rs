@@ -1,6 +1,7 @@
 //! The two lines of a span, written by hand: a capture holds little else, and the writer shares the machine with the
 //! training. The same keys in the same order as the events in `events`.
 
+use crate::allocator::Taken;
 use crate::phase::ExecutionStep;
 use crate::trace::SpanKind;
 
@@ -34,6 +35,7 @@ pub(crate) struct EndLine {
     pub(crate) cancelled: bool,
     pub(crate) panicked: bool,
     pub(crate) open_at_end: bool,
+    pub(crate) memory: Option<Taken>,
 }
 
 impl StartLine<'_> {
@@ -92,6 +94,11 @@ impl EndLine {
             if let Some(value) = value {
                 key(to, name, value);
             }
+        }
+        if let Some(memory) = self.memory {
+            to.extend_from_slice(b",\"mem_net\":");
+            to.extend_from_slice(itoa::Buffer::new().format(memory.net).as_bytes());
+            key(to, "mem_peak", memory.peak);
         }
         for (name, set) in [
             ("cut", self.cut),

@@ -137,4 +137,14 @@ impl Isa for Avx512 {
     fn f16(elements: &[f16; WIDTH]) -> Narrow {
         Narrow::of_f16(elements)
     }
+
+    #[inline(always)]
+    fn u8(elements: &[u8; WIDTH]) -> Narrow {
+        Narrow::of_u8(elements)
+    }
+
+    #[inline(always)]
+    fn i16(elements: &[i16; WIDTH]) -> Narrow {
+        Narrow::of_i16(elements)
+    }
 }

@@ -87,43 +87,151 @@ fn distinct(tensor: &Tensor) -> Result<(Tensor, u64)> {
     Ok((distinct, copies))
 }
 
-/// Statistics of all elements of `tensor`.
-pub(super) fn statistics(tensor: &Tensor) -> Result<Statistics> {
+/// A tensor whose reduction has been asked for.
+pub(crate) struct Pending {
+    float: bool,
+    elements: u64,
+    copies: u64,
+    dims: Vec<usize>,
+    /// Those of the tensor without its broadcast dimensions.
+    distinct: Vec<usize>,
+    /// The lengths of the rows.
+    lengths: Vec<usize>,
+    /// The rows' reductions, twelve each, then of each block the place of its first value that is not finite.
+    /// `None`: there are no elements.
+    numbers: Option<Tensor>,
+}
+
+/// Asks the device for the statistics of all elements of `tensor`; nothing is waited for.
+pub(super) fn begin(tensor: &Tensor) -> Result<Pending> {
     let format = Format::of_dtype(tensor.dtype())?;
     let elements = tensor
         .dims()
         .iter()
         .fold(1u64, |all, &len| all.saturating_mul(len as u64));
-    if elements == 0 {
-        return Ok(Gathered::new().finish(0, 1, format.float));
-    }
     let (distinct, copies) = distinct(tensor)?;
+    let mut pending = Pending {
+        float: format.float,
+        elements,
+        copies,
+        dims: tensor.dims().to_vec(),
+        distinct: distinct.dims().to_vec(),
+        lengths: Vec::new(),
+        numbers: None,
+    };
+    if elements == 0 {
+        return Ok(pending);
+    }
     let mut order: Vec<usize> = (0..distinct.rank()).collect();
     order.sort_by_key(|&dim| std::cmp::Reverse(distinct.stride().get(dim).copied()));
     let cells = if order.is_empty() {
-        distinct
+        distinct.clone()
     } else {
         distinct.permute(order)?
     }
     .flatten_all()?;
-    let mut gathered = Gathered::new();
-    for row in rows(&cells, &format)? {
-        gathered.add(&row);
+    let mut numbers = rows(&cells, &format, &mut pending.lengths)?;
+    if format.float {
+        for place in nearest(&distinct.flatten_all()?, Wanted::NonFinite)? {
+            numbers.push(place.to_dtype(working(tensor))?);
+        }
     }
-    let mut statistics = gathered.finish(elements, copies, format.float);
-    if statistics.non_finite > 0 {
-        statistics.first_non_finite = first(tensor, Wanted::NonFinite)?
-            .map(|(position, _)| scan::unravel(position, tensor.dims()));
-    }
-    Ok(statistics)
+    pending.numbers = Some(Tensor::cat(&numbers, 0)?);
+    Ok(pending)
 }
 
-/// The reduced rows of a flat tensor that is not empty.
-fn rows(cells: &Tensor, format: &Format) -> Result<Vec<Chunk>> {
-    let (mut reduced, mut lengths) = (Vec::new(), Vec::new());
+/// Waits for what was asked for, once for each device and type that it computes in.
+pub(super) fn read_back(all: Vec<Pending>) -> Vec<Result<Statistics>> {
+    let kind = |tensor: &Tensor| (tensor.device().location(), tensor.dtype());
+    let mut read: Vec<Option<Result<Vec<f64>>>> = all.iter().map(|_| None).collect();
+    while let Some(first) =
+        (0..all.len()).find(|&at| read[at].is_none() && all[at].numbers.is_some())
+    {
+        let Some(like) = all[first].numbers.as_ref().map(kind) else {
+            break;
+        };
+        let same: Vec<(usize, &Tensor)> = all
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| read[*at].is_none())
+            .filter_map(|(at, pending)| Some((at, pending.numbers.as_ref()?)))
+            .filter(|(_, numbers)| kind(numbers) == like)
+            .collect();
+        let tensors: Vec<&Tensor> = same.iter().map(|(_, numbers)| *numbers).collect();
+        match together(&tensors) {
+            Ok(numbers) => {
+                let mut from = 0;
+                for (at, tensor) in same {
+                    let to = from + tensor.elem_count();
+                    read[at] = Some(Ok(numbers.get(from..to).unwrap_or_default().to_vec()));
+                    from = to;
+                }
+            }
+            Err(error) => {
+                let text = error.to_string();
+                for (at, _) in same {
+                    read[at] = Some(Err(Error::Msg(text.clone())));
+                }
+            }
+        }
+    }
+    let finish = |(pending, numbers): (Pending, Option<Result<Vec<f64>>>)| {
+        Ok(pending.finish(&numbers.unwrap_or_else(|| Ok(Vec::new()))?))
+    };
+    all.into_iter().zip(read).map(finish).collect()
+}
+
+/// The numbers of all, one after another.
+fn together(tensors: &[&Tensor]) -> Result<Vec<f64>> {
+    let all = Tensor::cat(tensors, 0)?;
+    let wide = all.to_dtype(DType::F64).or_else(|_| {
+        // Metal has no f64.
+        all.to_device(&candle_core::Device::Cpu)?
+            .to_dtype(DType::F64)
+    })?;
+    wide.to_vec1::<f64>()
+}
+
+impl Pending {
+    fn finish(self, numbers: &[f64]) -> Statistics {
+        let mut gathered = Gathered::new();
+        let of_rows = numbers.len().min(self.lengths.len() * COLUMNS);
+        let (rows, places) = numbers.split_at(of_rows);
+        for (row, len) in rows.chunks(COLUMNS).zip(&self.lengths) {
+            if let Some(chunk) = Row::of(row).and_then(|row| row.chunk(*len)) {
+                gathered.add(&chunk);
+            }
+        }
+        let mut statistics = gathered.finish(self.elements, self.copies, self.float);
+        if statistics.non_finite > 0 {
+            let place = first_place(places);
+            statistics.first_non_finite = place.map(|place| {
+                scan::unravel(
+                    whole_position(place, &self.distinct, &self.dims),
+                    &self.dims,
+                )
+            });
+        }
+        statistics
+    }
+}
+
+/// Statistics of all elements of `tensor`.
+pub(super) fn statistics(tensor: &Tensor) -> Result<Statistics> {
+    let mut all = read_back(vec![begin(tensor)?]);
+    all.pop()
+        .unwrap_or_else(|| Err(Error::Msg("the device gave nothing back".to_owned())))
+}
+
+/// Numbers of a row.
+const COLUMNS: usize = 12;
+
+/// The reduced rows of a flat tensor that is not empty, each block's flat; their lengths go to `lengths`.
+fn rows(cells: &Tensor, format: &Format, lengths: &mut Vec<usize>) -> Result<Vec<Tensor>> {
+    let mut reduced = Vec::new();
     let mut take = |start: usize, rows: usize, len: usize| -> Result<()> {
         let block = widened(&cells.narrow(0, start, rows * len)?)?;
-        reduced.push(reduce(&block.reshape((rows, len))?, format)?);
+        reduced.push(reduce(&block.reshape((rows, len))?, format)?.flatten_all()?);
         lengths.extend(std::iter::repeat_n(len, rows));
         Ok(())
     };
@@ -138,20 +246,7 @@ fn rows(cells: &Tensor, format: &Format) -> Result<Vec<Chunk>> {
             take(start + whole * CHUNK, 1, rest)?;
         }
     }
-    // The one time that the device is waited for.
-    let columns = Tensor::cat(&reduced, 0)?
-        .to_dtype(DType::F64)
-        .or_else(|_| {
-            Tensor::cat(&reduced, 0)?
-                .to_device(&candle_core::Device::Cpu)?
-                .to_dtype(DType::F64)
-        })?;
-    let rows = columns.to_vec2::<f64>()?;
-    Ok(rows
-        .iter()
-        .zip(lengths)
-        .filter_map(|(row, len)| Row::of(row)?.chunk(len))
-        .collect())
+    Ok(reduced)
 }
 
 /// The reductions of each row of `x`, of shape (rows, 12), in the order of [`Row`]'s fields.
@@ -283,18 +378,9 @@ impl Row {
     }
 }
 
-/// Row-major position and value of the first wanted element.
-pub(super) fn first(tensor: &Tensor, wanted: Wanted) -> Result<Option<(usize, f64)>> {
-    if !Format::of_dtype(tensor.dtype())?.float {
-        return Ok(None);
-    }
-    let (distinct, _) = distinct(tensor)?;
-    let cells = distinct.flatten_all()?;
+/// Of each block of a flat tensor, the place of the first wanted value in it, or [`NONE`].
+fn nearest(cells: &Tensor, wanted: Wanted) -> Result<Vec<Tensor>> {
     let count = cells.elem_count();
-    if count == 0 {
-        return Ok(None);
-    }
-    let none = u32::MAX;
     let mut nearest = Vec::new();
     for start in (0..count).step_by(BLOCK) {
         let len = BLOCK.min(count - start);
@@ -303,28 +389,51 @@ pub(super) fn first(tensor: &Tensor, wanted: Wanted) -> Result<Option<(usize, f6
             Wanted::Alarm => block.lt(f64::INFINITY)?,
             Wanted::NonFinite => block.abs()?.lt(f64::INFINITY)?,
         };
-        let place = Tensor::arange(0u32, len as u32, tensor.device())?;
-        let far = Tensor::full(none, len, tensor.device())?;
+        let place = Tensor::arange(0u32, len as u32, cells.device())?;
+        let far = Tensor::full(NONE, len, cells.device())?;
         nearest.push(kept.where_cond(&far, &place)?.min_keepdim(0)?);
     }
-    let nearest = Tensor::cat(&nearest, 0)?.to_vec1::<u32>()?;
-    let Some((block, place)) = nearest
+    Ok(nearest)
+}
+
+/// No place: beyond every block, and exact in every float.
+const NONE: u32 = 1 << 31;
+
+/// The first place in the whole, from the places in each block.
+fn first_place(places: &[f64]) -> Option<usize> {
+    let mut blocks = places.iter().enumerate();
+    let (block, place) = blocks.find(|(_, place)| **place < f64::from(NONE))?;
+    Some(block * BLOCK + *place as usize)
+}
+
+/// The position in the whole tensor, whose broadcast dimensions have index 0.
+fn whole_position(place: usize, distinct: &[usize], dims: &[usize]) -> usize {
+    let index = scan::unravel(place, distinct);
+    index
         .iter()
-        .enumerate()
-        .find(|(_, place)| **place != none)
-    else {
+        .zip(dims)
+        .fold(0, |all, (at, len)| all * len + at)
+}
+
+/// Row-major position and value of the first wanted element.
+pub(super) fn first(tensor: &Tensor, wanted: Wanted) -> Result<Option<(usize, f64)>> {
+    if !Format::of_dtype(tensor.dtype())?.float {
+        return Ok(None);
+    }
+    let (distinct, _) = distinct(tensor)?;
+    let cells = distinct.flatten_all()?;
+    if cells.elem_count() == 0 {
+        return Ok(None);
+    }
+    let places = Tensor::cat(&nearest(&cells, wanted)?, 0)?.to_vec1::<u32>()?;
+    let places: Vec<f64> = places.into_iter().map(f64::from).collect();
+    let Some(place) = first_place(&places) else {
         return Ok(None);
     };
-    let position = block * BLOCK + *place as usize;
     let value = cells
-        .narrow(0, position, 1)?
+        .narrow(0, place, 1)?
         .to_dtype(DType::F32)?
         .to_vec1::<f32>()?;
-    // Back to the position in the whole tensor, whose broadcast dimensions have index 0.
-    let index = scan::unravel(position, distinct.dims());
-    let position = index
-        .iter()
-        .zip(tensor.dims())
-        .fold(0, |all, (at, len)| all * len + at);
+    let position = whole_position(place, distinct.dims(), tensor.dims());
     Ok(value.first().map(|value| (position, f64::from(*value))))
 }

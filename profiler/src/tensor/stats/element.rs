@@ -79,7 +79,7 @@ pub(super) trait Native: Element {
     fn vector<I: Isa>(elements: &[Self; WIDTH]) -> <Self::Num as Num>::Vector<I>;
 }
 
-/// The methods of a native element.
+/// The methods of an element that the kernels read.
 macro_rules! native {
     () => {
         fn chunk(path: Path, elements: &[Self], holes: bool) -> Chunk {
@@ -91,6 +91,7 @@ macro_rules! native {
         }
     };
 }
+pub(super) use native;
 
 /// 90 % of `max` as the largest f32 that is not above it: `x > t` then holds for an f32 `x` exactly
 /// where it holds in real numbers.
@@ -102,94 +103,6 @@ pub(super) const fn near_max(max: f64) -> f32 {
     } else {
         rounded
     }
-}
-
-/// The vector of eight elements by their own decoder, whose arithmetic becomes vector code.
-macro_rules! by_decoder {
-    ($element:ty) => {
-        impl Native for $element {
-            #[inline(always)]
-            fn vector<I: Isa>(elements: &[Self; WIDTH]) -> <Self::Num as Num>::Vector<I> {
-                let mut numbers = [Self::Num::ZERO; WIDTH];
-                for (to, x) in numbers.iter_mut().zip(elements) {
-                    *to = x.num();
-                }
-                Vector::load(&numbers)
-            }
-        }
-    };
-}
-
-macro_rules! integer {
-    ($($int:ty => $num:ty),*) => {$(
-        impl Element for $int {
-            type Num = $num;
-            const FLOAT: bool = false;
-            const MIN_NORMAL: $num = 1.0;
-            const NEAR_MAX: $num = <$num>::INFINITY;
-            #[inline(always)]
-            fn num(self) -> $num {
-                self.into()
-            }
-
-            native!();
-        }
-
-        by_decoder!($int);
-    )*};
-}
-integer!(u8 => f32, i16 => f32, u32 => f64, i32 => f64);
-
-/// Below this sums of integers in f64 are exact.
-const EXACT: f64 = (1u64 << 53) as f64;
-
-impl Element for i64 {
-    type Num = f64;
-    const FLOAT: bool = false;
-    const MIN_NORMAL: f64 = 1.0;
-    const NEAR_MAX: f64 = f64::INFINITY;
-
-    /// As `self as f64`, for which x86-64 has no vector instruction before AVX-512: the halves are
-    /// put behind the exponents of 2^84 and 2^52, and only their sum is rounded.
-    #[inline(always)]
-    fn num(self) -> f64 {
-        const HIGH: u64 = (1023 + 84) << 52;
-        const LOW: u64 = (1023 + 52) << 52;
-        let bits = self as u64 ^ (1 << 63);
-        let high = f64::from_bits(bits >> 32 | HIGH);
-        let low = f64::from_bits(bits & u64::from(u32::MAX) | LOW);
-        // 2^84 and 2^52 of the exponents, and 2^63 that turned the sign into a digit.
-        const BOTH: f64 = f64::from_bits(HIGH) + f64::from_bits(LOW) + (1u64 << 63) as f64;
-        (high - BOTH) + low
-    }
-
-    fn chunk(path: Path, elements: &[Self], holes: bool) -> Chunk {
-        let mut chunk = path.native(elements, Limits::of::<Self>(), holes);
-        let largest = chunk.max.max(-chunk.min);
-        if largest * elements.len() as f64 >= EXACT {
-            chunk.sums.sum = exact_sum(elements);
-        }
-        chunk
-    }
-
-    fn any_alarm(_: Path, _: &[Self], _: bool) -> bool {
-        false
-    }
-}
-
-by_decoder!(i64);
-
-/// The sum of a chunk's elements, in two parts: as f64 large ones lose digits.
-fn exact_sum(elements: &[i64]) -> (f64, f64) {
-    // Halves are summed apart, which stays in 64 bits for the length of a chunk.
-    let (mut high, mut low) = (0i64, 0u64);
-    for x in elements {
-        high += x >> 32;
-        low += u64::from(*x as u32);
-    }
-    let exact = (i128::from(high) << 32) + i128::from(low);
-    // Both parts are exact: a chunk's sum has fewer than twice 53 bits.
-    (exact as f64, (exact - exact as f64 as i128) as f64)
 }
 
 impl Element for f64 {

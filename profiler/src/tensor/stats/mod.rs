@@ -20,6 +20,7 @@ mod bytes;
 mod census;
 mod device;
 mod element;
+mod integers;
 mod kernel;
 mod layout;
 mod moments;
@@ -36,6 +37,7 @@ mod tests;
 mod vector;
 
 use candle_core::{Result, Storage, Tensor};
+pub(crate) use device::Pending;
 use scan::Wanted;
 
 /// What the elements of a tensor amount to.
@@ -141,6 +143,16 @@ pub fn statistics(tensor: &Tensor) -> Result<Statistics> {
             device::statistics(tensor)
         }
     }
+}
+
+/// Asks a device for statistics, without waiting for them.
+pub(crate) fn begin(tensor: &Tensor) -> Result<Pending> {
+    device::begin(tensor)
+}
+
+/// Waits, once, for all that devices were asked for.
+pub(crate) fn read_back(all: Vec<Pending>) -> Vec<Result<Statistics>> {
+    device::read_back(all)
 }
 
 /// The first value of `tensor` that raises an alarm, if any; faster than [`statistics`].

@@ -103,6 +103,22 @@ macro_rules! narrow {
             pub(super) fn of_f16(elements: &[f16; WIDTH]) -> Self {
                 $intrinsics! { $Narrow(_mm256_cvtph_ps(_mm_loadu_si128(elements.as_ptr().cast()))) }
             }
+
+            #[inline(always)]
+            pub(super) fn of_u8(elements: &[u8; WIDTH]) -> Self {
+                $intrinsics! {
+                    let wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64(elements.as_ptr().cast()));
+                    $Narrow(_mm256_cvtepi32_ps(wide))
+                }
+            }
+
+            #[inline(always)]
+            pub(super) fn of_i16(elements: &[i16; WIDTH]) -> Self {
+                $intrinsics! {
+                    let wide = _mm256_cvtepi16_epi32(_mm_loadu_si128(elements.as_ptr().cast()));
+                    $Narrow(_mm256_cvtepi32_ps(wide))
+                }
+            }
         }
     };
 }

@@ -1,5 +1,10 @@
 //! Vectors in NEON registers, which every 64-bit ARM has, with fused multiply-add.
 
+#![allow(
+    unused_unsafe,
+    reason = "where NEON is part of the target, newer compilers know intrinsics to be safe"
+)]
+
 use super::element::Element;
 use super::vector::{Isa, Vector, WIDTH, WideVector};
 use half::{bf16, f16};
@@ -22,7 +27,6 @@ macro_rules! neon {
     ($($body:tt)*) => {
         // SAFETY: NEON is part of the target; what memory is accessed is that of a reference to
         // all of it.
-        #[allow(unused_unsafe, reason = "newer compilers know most of them to be safe")]
         unsafe { $($body)* }
     };
 }
@@ -253,5 +257,27 @@ impl Isa for Neon {
     #[inline(always)]
     fn f16(elements: &[f16; WIDTH]) -> Narrow {
         Narrow::load(&elements.map(Element::num))
+    }
+
+    #[inline(always)]
+    fn u8(elements: &[u8; WIDTH]) -> Narrow {
+        neon! {
+            let wide = vmovl_u8(vld1_u8(elements.as_ptr()));
+            Narrow(
+                vcvtq_f32_u32(vmovl_u16(vget_low_u16(wide))),
+                vcvtq_f32_u32(vmovl_high_u16(wide)),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn i16(elements: &[i16; WIDTH]) -> Narrow {
+        neon! {
+            let both = vld1q_s16(elements.as_ptr());
+            Narrow(
+                vcvtq_f32_s32(vmovl_s16(vget_low_s16(both))),
+                vcvtq_f32_s32(vmovl_high_s16(both)),
+            )
+        }
     }
 }

@@ -156,4 +156,14 @@ impl Isa for Portable {
     fn f16(elements: &[f16; WIDTH]) -> Array<f32> {
         decode(elements)
     }
+
+    #[inline(always)]
+    fn u8(elements: &[u8; WIDTH]) -> Array<f32> {
+        decode(elements)
+    }
+
+    #[inline(always)]
+    fn i16(elements: &[i16; WIDTH]) -> Array<f32> {
+        decode(elements)
+    }
 }

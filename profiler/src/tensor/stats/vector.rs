@@ -48,4 +48,6 @@ pub(super) trait Isa: Copy {
     type Wide: WideVector<Wide = Self::Wide>;
     fn bf16(elements: &[bf16; WIDTH]) -> Self::Narrow;
     fn f16(elements: &[f16; WIDTH]) -> Self::Narrow;
+    fn u8(elements: &[u8; WIDTH]) -> Self::Narrow;
+    fn i16(elements: &[i16; WIDTH]) -> Self::Narrow;
 }

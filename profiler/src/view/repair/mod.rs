@@ -78,7 +78,8 @@ pub fn repair(broken: impl AsRef<Path>, options: &RepairOptions) -> Result<Repai
         });
     }
     let writer = stamp::process_of(scan.run_id());
-    if let Some(process) = writer.filter(|process| !options.force && is_alive(*process) == Some(true))
+    if let Some(process) =
+        writer.filter(|process| !options.force && is_alive(*process) == Some(true))
     {
         bail!(
             "{}: process {process}, which writes this trace, seems to be running; wait for its end, or use force if \

@@ -1,9 +1,10 @@
 //! What a trace boils down to while it is written.
 
-use super::bounded::Rows;
-use super::evidence::{Gradient, GradientRow, ScalarRow, Statistics, Tensors};
+use super::bounded::{Names, Rows};
+use super::evidence::{Gradient, GradientRow, GraphSize, ScalarRow, Statistics, Tensors};
 use super::memory::Memory;
 use super::sites::{ClosedSpan, SiteId, Sites, SpanSite};
+use crate::allocator::Taken;
 
 /// The notes of a trace that are shown; later ones are counted.
 const MOST_NOTES: usize = 32;
@@ -43,7 +44,14 @@ pub(crate) struct Digest {
     pub(super) tensors: Tensors,
     pub(super) scalars: Rows<ScalarRow>,
     pub(super) gradients: Rows<GradientRow>,
+    /// The largest graph of a loss.
+    pub(super) graph: Option<GraphSize>,
+    /// A graph that was built, where no backward pass ran: its tensors and their bytes.
+    pub(super) unused_graph: Option<(u64, u64)>,
+    pub(super) cuts: Vec<String>,
     pub(super) memory: Memory,
+    /// Gradients that were zero before, too.
+    pub(super) stays_zero: Names,
     pub(super) notes: Vec<String>,
     pub(super) more_notes: u64,
     pub(super) failed: Option<String>,
@@ -100,9 +108,36 @@ impl Digest {
         }
     }
 
-    /// The measured span allocated so much more than it freed, and had at most `peak` bytes more than at its start.
-    pub(crate) fn step_memory(&mut self, net: i64, peak: u64) {
-        self.memory.step = Some((net, peak));
+    /// A loss was differentiated.
+    pub(crate) fn graph(&mut self, graph: GraphSize) {
+        let largest = self.graph.get_or_insert_default();
+        if graph.nodes >= largest.nodes {
+            *largest = graph;
+        }
+    }
+
+    /// A graph was built, and no backward pass ran.
+    pub(crate) fn unused_graph(&mut self, nodes: u64, bytes: u64) {
+        self.unused_graph = Some((nodes, bytes));
+    }
+
+    /// A gradient was zero in this step and in one before.
+    pub(crate) fn stays_zero(&mut self, key: &str) {
+        self.stays_zero.push(key);
+    }
+
+    /// A place cuts the graph.
+    pub(crate) fn cut(&mut self, place: String) {
+        self.cuts.push(place);
+    }
+
+    /// A span of the site took so much of its thread's memory.
+    pub(crate) fn span_memory(&mut self, site: SiteId, taken: Taken, measured: bool) {
+        if measured {
+            self.memory.step = Some((taken.net, taken.peak));
+        } else {
+            self.sites.take_memory(site, taken);
+        }
     }
 
     /// So many bytes of a device were in use.
@@ -123,6 +158,11 @@ impl Digest {
             true => self.notes.push(problem.into()),
             false => self.more_notes += 1,
         }
+    }
+
+    /// The process's memory grew, in words.
+    pub(crate) fn growth(&mut self, growth: String) {
+        self.memory.growth = Some(growth);
     }
 
     /// The trace ended as failed.

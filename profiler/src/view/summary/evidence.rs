@@ -1,8 +1,9 @@
 //! Tensor statistics, scalars and gradients, boiled down to what the summary shows.
 
 use super::bounded::{Names, Rows};
+use crate::nonfinite::Good;
 use crate::trace::{self, GradientEvent, TensorStatsEvent};
-use crate::view::text::{number, printable};
+use crate::view::text::printable;
 
 /// The statistics of one tensor. What is `None` is not known.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,12 +23,37 @@ pub(crate) struct Statistics<'a> {
     pub(crate) neg_inf: Option<u64>,
     /// The index of the first value that is not finite.
     pub(crate) first_non_finite: Option<&'a [usize]>,
+    /// What the tensor of this label held when it was all right, as far as is known from elsewhere.
+    pub(crate) before: Option<Good>,
     /// Whether these statistics are an alarm. Left open, NaN and +inf are one; where those are
     /// not counted, any value that is not finite.
     pub(crate) alarm: Option<bool>,
 }
 
-impl Statistics<'_> {
+impl<'a> Statistics<'a> {
+    /// An event's figures.
+    pub(crate) fn of(event: &'a TensorStatsEvent, alarm: Option<bool>) -> Self {
+        let extra = event.extra.as_deref();
+        Self {
+            shape: &event.shape,
+            dtype: &event.dtype,
+            elements: event.elements,
+            non_finite: event.non_finite,
+            rms: event.rms,
+            abs_max: event.abs_max,
+            mean: event.mean,
+            min: extra.and_then(|extra| extra.min),
+            max: extra.and_then(|extra| extra.max),
+            zeros: extra.and_then(|extra| extra.zeros),
+            nan: extra.and_then(|extra| extra.nan),
+            pos_inf: extra.and_then(|extra| extra.pos_inf),
+            neg_inf: extra.and_then(|extra| extra.neg_inf),
+            first_non_finite: extra.and_then(|extra| extra.first_non_finite.as_deref()),
+            before: None,
+            alarm,
+        }
+    }
+
     fn alarms(&self) -> bool {
         self.alarm.unwrap_or(match (self.nan, self.pos_inf) {
             (Some(nan), Some(pos_inf)) => nan > 0 || pos_inf > 0,
@@ -49,7 +75,7 @@ impl Statistics<'_> {
     }
 
     /// `3 of 640 values (2 NaN, 1 +inf), first at [4, 2]`
-    fn non_finite_text(&self) -> String {
+    pub(crate) fn non_finite_text(&self) -> String {
         let mut text = format!("{} of {} values", self.non_finite, self.elements);
         let parts = [
             (self.nan, "NaN"),
@@ -84,8 +110,8 @@ pub(super) struct TensorRow {
     pub(super) abs_max: f64,
     /// Of all events.
     pub(super) non_finite: u64,
-    /// Of the last event that did not alarm: its rms and largest magnitude.
-    good: Option<(f64, f64)>,
+    /// Of the last event that did not alarm.
+    good: Option<Good>,
     alarmed: bool,
     zero: bool,
     equal: bool,
@@ -129,9 +155,8 @@ impl Tensors {
             match self.first_alarm {
                 None => {
                     let mut text = format!("{}: {}", whole(), statistics.non_finite_text());
-                    if let Some((rms, abs_max)) = row.good {
-                        let (rms, abs_max) = (number(rms, 4), number(abs_max, 4));
-                        text += &format!("; before that rms {rms}, abs max {abs_max}");
+                    if let Some(good) = row.good.or(statistics.before) {
+                        text += &format!("; before that {}", good.text());
                     }
                     self.first_alarm = Some(text);
                 }
@@ -140,7 +165,11 @@ impl Tensors {
             }
             row.alarmed = true;
         } else {
-            row.good = Some((statistics.rms, statistics.abs_max));
+            row.good = Some(Good {
+                rms: statistics.rms,
+                abs_max: statistics.abs_max,
+                step: None,
+            });
         }
         if statistics.is_all_zero() {
             if !std::mem::replace(&mut row.zero, true) {
@@ -152,7 +181,8 @@ impl Tensors {
     }
 }
 
-fn described(statistics: &Statistics<'_>) -> String {
+/// Type and shape, such as `f32 [64, 10]`.
+pub(crate) fn described(statistics: &Statistics<'_>) -> String {
     let text = format!("{} {:?}", statistics.dtype, statistics.shape);
     printable(&text, 40)
 }
@@ -210,6 +240,18 @@ pub(super) struct GradientRow {
     pub(super) norm: f64,
 }
 
+/// The root of the sum of two squares, neither of which needs to be a number itself. `f64::hypot` would do, but makes
+/// every program that links this load the library of mathematics when it starts.
+fn length(a: f64, b: f64) -> f64 {
+    let (less, more) = if a < b { (a, b) } else { (b, a) };
+    if more > 0.0 {
+        let share = less / more;
+        more * (1.0 + share * share).sqrt()
+    } else {
+        0.0
+    }
+}
+
 impl GradientRow {
     pub(super) fn take(&mut self, gradient: &Gradient<'_>) {
         match gradient.state {
@@ -221,13 +263,25 @@ impl GradientRow {
                 None => self.missing.push(gradient.key),
             },
         }
-        // `hypot` does not overflow where the squares would.
-        self.norm = self.norm.hypot(gradient.norm.unwrap_or(0.0));
+        self.norm = length(self.norm, gradient.norm.unwrap_or(0.0));
     }
 
     pub(super) fn all(&self) -> u64 {
         self.present + self.missing.count() + self.zero.count() + self.non_finite.count()
     }
+}
+
+/// The graph of a loss.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct GraphSize {
+    /// Tensors in it, variables included.
+    pub(crate) nodes: u64,
+    /// The bytes of those that are no variables.
+    pub(crate) bytes: u64,
+    /// How many of them were made in earlier steps.
+    pub(crate) carried: u64,
+    /// Bytes of gradients of what is no variable.
+    pub(crate) constant_bytes: u64,
 }
 
 /// A gradient as the summary takes it.
@@ -244,27 +298,5 @@ pub(crate) fn gradient_of(event: &GradientEvent) -> Gradient<'_> {
         },
         norm: event.norm,
         reason: extra.and_then(|extra| extra.reason.as_deref()),
-    }
-}
-
-/// A record's figures as the summary takes them.
-pub(crate) fn statistics_of(event: &TensorStatsEvent, alarm: Option<bool>) -> Statistics<'_> {
-    let extra = event.extra.as_deref();
-    Statistics {
-        shape: &event.shape,
-        dtype: &event.dtype,
-        elements: event.elements,
-        non_finite: event.non_finite,
-        rms: event.rms,
-        abs_max: event.abs_max,
-        mean: event.mean,
-        min: extra.and_then(|extra| extra.min),
-        max: extra.and_then(|extra| extra.max),
-        zeros: extra.and_then(|extra| extra.zeros),
-        nan: extra.and_then(|extra| extra.nan),
-        pos_inf: extra.and_then(|extra| extra.pos_inf),
-        neg_inf: extra.and_then(|extra| extra.neg_inf),
-        first_non_finite: extra.and_then(|extra| extra.first_non_finite.as_deref()),
-        alarm,
     }
 }

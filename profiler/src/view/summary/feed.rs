@@ -6,8 +6,9 @@ use std::io::BufRead;
 use anyhow::{Result, anyhow};
 
 use super::digest::{Digest, Meta};
-use super::evidence::{gradient_of, statistics_of};
+use super::evidence::{Statistics, gradient_of};
 use super::sites::{ClosedSpan, HowClosed, SiteId, SpanSite, StepTag};
+use crate::allocator::Taken;
 use crate::phase::ExecutionStep;
 use crate::trace::read::TraceEvents;
 use crate::trace::sequence::Sequence;
@@ -74,9 +75,13 @@ impl Feed {
                 if let Some(extra) = end.extra.as_deref()
                     && let (Some(net), Some(peak)) = (extra.mem_net, extra.mem_peak)
                     && let Some(place) = self.spans.started(&end.id)
-                    && self.is_measured(place)
                 {
-                    self.digest.step_memory(net, peak);
+                    let row = self.spans.row(place);
+                    let number = row.map_or(0, |row| row.name as usize);
+                    let site = self.sites.get(number).copied();
+                    let (site, measured) =
+                        (site.unwrap_or(SiteId::OTHERS), self.is_measured(place));
+                    self.digest.span_memory(site, Taken { net, peak }, measured);
                 }
             }
             TraceEvent::Tensor(tensor) => {
@@ -171,7 +176,7 @@ impl Feed {
                 None => {
                     let span = self.digest.site_name(site).to_owned();
                     self.digest
-                        .statistics(&event.label, &span, &statistics_of(event, None));
+                        .statistics(&event.label, &span, &Statistics::of(event, None));
                 }
             },
             Evidence::Cut(event) => {

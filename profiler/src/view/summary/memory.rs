@@ -2,7 +2,8 @@
 
 use super::bounded::Rows;
 use super::digest::Digest;
-use super::page::Page;
+use super::page::{Page, Tone};
+use crate::allocator::Taken;
 use crate::view::text::{bytes, signed_bytes};
 
 /// Rows shown.
@@ -40,6 +41,8 @@ pub(super) struct Memory {
     pub(super) devices: Rows<DeviceRow>,
     /// The most bytes of storages that the trace says were alive at once.
     pub(super) storages: Option<u64>,
+    /// The process's memory grew from call to call.
+    pub(super) growth: Option<String>,
 }
 
 pub(super) fn memory(page: &mut Page, digest: &Digest) {
@@ -47,6 +50,21 @@ pub(super) fn memory(page: &mut Page, digest: &Digest) {
     if let Some((net, peak)) = digest.memory.step {
         let name = "heap of the step's thread".to_owned();
         rows.push(vec![name, bytes(peak), signed_bytes(net)]);
+    }
+    let mut sites: Vec<(&str, Taken)> = digest
+        .sites
+        .rows
+        .iter()
+        .filter_map(|site| Some((&*site.name, site.memory?)))
+        .filter(|(_, taken)| taken.peak > 0 || taken.net != 0)
+        .collect();
+    sites.sort_by_key(|(_, taken)| std::cmp::Reverse(taken.peak));
+    for (name, taken) in sites.iter().take(MOST_SHOWN) {
+        rows.push(vec![
+            (*name).to_owned(),
+            bytes(taken.peak),
+            signed_bytes(taken.net),
+        ]);
     }
     for (device, row) in digest.memory.devices.iter().take(MOST_SHOWN) {
         let cells = [bytes(row.most), signed_bytes(row.growth())];
@@ -61,5 +79,11 @@ pub(super) fn memory(page: &mut Page, digest: &Digest) {
     }
     if !rows.is_empty() {
         page.table(&["memory", "peak", "growth"], &rows);
+    }
+    if let Some(growth) = &digest.memory.growth {
+        if rows.is_empty() {
+            page.heading("memory");
+        }
+        page.sentence(Tone::Plain, 2, growth);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) mod tree;
 pub(crate) mod trends;
 
 pub(crate) use digest::{Digest, Meta};
-pub(crate) use evidence::{gradient_of, statistics_of};
+pub(crate) use evidence::{GraphSize, Statistics, described, gradient_of};
 pub(crate) use feed::{Fed, read, scalar_of};
 #[cfg(feature = "cli")]
 pub(crate) use feed::{of_document, read_with};

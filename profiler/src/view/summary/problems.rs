@@ -12,7 +12,20 @@ pub(super) fn problems(digest: &Digest) -> Vec<String> {
         all.push(format!("failed: {reason}"));
     }
     values(digest, &mut all);
+    all.extend(digest.cuts.iter().cloned());
     gradients(digest, &mut all);
+    if digest.stays_zero.count() > 0 {
+        all.push(format!(
+            "gradients that were zero in this step and in one before: {}",
+            digest.stays_zero.listed()
+        ));
+    }
+    if let Some(graph) = digest.graph.filter(|graph| graph.carried > 0) {
+        all.push(format!(
+            "the graph of the loss holds {} tensors of earlier steps: something keeps their results, detach it",
+            count(graph.carried)
+        ));
+    }
     all.extend(digest.notes.iter().cloned());
     if digest.more_notes > 0 {
         all.push(format!(

@@ -10,7 +10,7 @@ use super::page::{Page, Tone};
 use super::problems::problems;
 use super::steps::steps;
 use super::times::times;
-use crate::view::text::{columns, count, duration, number, printable, shell_word};
+use crate::view::text::{bytes, columns, count, duration, number, printable, shell_word};
 
 /// Rows of tensors, scalars and roots that are shown.
 const MOST_SHOWN: usize = 20;
@@ -178,10 +178,11 @@ fn tensors(page: &mut Page, digest: &Digest) {
 }
 
 fn gradients(page: &mut Page, digest: &Digest) {
-    if digest.gradients.len() == 0 {
+    if digest.gradients.len() == 0 && digest.graph.is_none() && digest.unused_graph.is_none() {
         return;
     }
     page.heading("gradients");
+    graph(page, digest);
     for (root, row) in digest.gradients.iter().take(MOST_SHOWN) {
         page.sentence(Tone::Plain, 2, &gradient_line(root, row));
         let named = [
@@ -194,6 +195,32 @@ fn gradients(page: &mut Page, digest: &Digest) {
         }
     }
     and_more(page, digest.gradients.len(), digest.gradients.refused());
+}
+
+/// The graph of the loss, or one that was built for nothing.
+fn graph(page: &mut Page, digest: &Digest) {
+    if let Some(graph) = digest.graph {
+        let text = format!(
+            "graph of the loss: {} tensors, {}",
+            count(graph.nodes),
+            bytes(graph.bytes)
+        );
+        page.sentence(Tone::Plain, 2, &text);
+        if graph.constant_bytes > 0 {
+            let text = format!(
+                "{} of gradients belong to no variable: candle keeps those of constants too",
+                bytes(graph.constant_bytes)
+            );
+            page.sentence(Tone::Plain, 2, &text);
+        }
+    } else if let Some((nodes, held)) = digest.unused_graph {
+        let text = format!(
+            "a graph of {} tensors, {}, was built and no backward pass ran",
+            count(nodes),
+            bytes(held)
+        );
+        page.sentence(Tone::Plain, 2, &text);
+    }
 }
 
 /// `loss: 8 variables, 6 present, 1 missing, 1 zero, global norm 1.25`

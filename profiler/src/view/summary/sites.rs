@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::bounded::MOST_ROWS;
 use super::durations::Durations;
+use crate::allocator::Taken;
 use crate::view::text::printable;
 
 /// What part of a training step a span is.
@@ -100,6 +101,8 @@ pub(super) struct Site {
     pub(super) cancelled: u64,
     pub(super) panicked: u64,
     pub(super) open_at_end: u64,
+    /// The sum of the balances, and the highest of the peaks.
+    pub(super) memory: Option<Taken>,
 }
 
 /// All rows, and the sums over them.
@@ -159,6 +162,15 @@ impl Sites {
 
     pub(super) fn row(&self, id: SiteId) -> Option<&Site> {
         self.rows.get(id.0 as usize)
+    }
+
+    /// What a span's thread took in it.
+    pub(super) fn take_memory(&mut self, id: SiteId, taken: Taken) {
+        if let Some(row) = self.rows.get_mut(id.0 as usize) {
+            let all = row.memory.get_or_insert_default();
+            all.net = all.net.saturating_add(taken.net);
+            all.peak = all.peak.max(taken.peak);
+        }
     }
 
     pub(super) fn close(&mut self, id: SiteId, span: ClosedSpan) {

@@ -3,6 +3,7 @@
 //! `train MODE [NUMBER]`: each mode is a function of `modes`, and NUMBER is how many steps it takes (20).
 
 mod ends;
+mod exploding;
 mod load;
 mod model;
 mod modes;
@@ -42,6 +43,12 @@ fn main() -> anyhow::Result<()> {
         "burst" => modes::burst(number),
         "flood" => modes::flood(number),
         "wish-taken-back" => modes::wish_taken_back(number),
+        "explode" => exploding::explode(number),
+        "explode-caught" => exploding::caught(number),
+        "leak" => modes::leak(number),
+        "masks" => exploding::masks(number),
+        "skipped" => exploding::skipped(number),
+        "samples" => modes::samples(number),
         "load-spans" => load::spans(number),
         "load-labels" => load::labels(number),
         "load-threads" => load::threads(number),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::Result;
 use candle_core::{Device, Tensor};
 use candle_profiler::{
-    Config, configure, measure_with, measured, not_a_step, profile_span, profile_step, set_rank,
-    span,
+    Config, configure, measure_with, measured, not_a_step, profile_span, profile_step,
+    record_stats, set_rank, span,
 };
 
 use crate::model::{Model, Training, predict, train_step};
@@ -442,6 +442,35 @@ pub(crate) fn wish_taken_back(steps: u32) -> Result<()> {
     candle_profiler::capture_next("wished_step", 1);
     for step in 0..steps {
         wished_step(step > 0);
+    }
+    Ok(())
+}
+
+#[measured]
+#[record_stats("samples")]
+fn sampling_step(samples: &Tensor) -> Tensor {
+    samples.clone()
+}
+
+/// The steps look at sixteen numbers that are easy to tell from others.
+pub(crate) fn samples(steps: u32) -> Result<()> {
+    let samples: Vec<f32> = (0..16u16)
+        .map(|number| 100_003.0 + 1009.0 * f32::from(number))
+        .collect();
+    let samples = Tensor::new(samples, &Device::Cpu)?;
+    for _ in 0..steps {
+        let _ = sampling_step(&samples);
+    }
+    Ok(())
+}
+
+/// Each step keeps 4 MiB more.
+pub(crate) fn leak(steps: u32) -> Result<()> {
+    let mut training = Training::new()?;
+    let mut kept = Vec::new();
+    for _ in 0..steps {
+        train(&mut training, 1)?;
+        kept.push(std::hint::black_box(vec![1u8; 4 << 20]));
     }
     Ok(())
 }

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use super::evidence::{Gradient, GradientState, Statistics};
 use super::*;
+use crate::allocator::Taken;
 use crate::view::text::columns;
 
 mod page;
@@ -113,7 +114,11 @@ fn full() -> Digest {
         Some("frozen"),
     ));
     digest.gradient(&gradient("fc1.bias", GradientState::Zero, Some(0.0), None));
-    digest.step_memory(1_024, 12_900_000);
+    let taken = Taken {
+        net: 1_024,
+        peak: 12_900_000,
+    };
+    digest.span_memory(SiteId::OTHERS, taken, true);
     for used in [2_147_483_647, 2_147_483_648, 2_147_483_646] {
         digest.device_memory("cuda:0", used);
     }

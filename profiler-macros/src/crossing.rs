@@ -1,0 +1,346 @@
+//! Where tensors go through a function: what it is given and what it returns are shown to whoever watches the graph.
+//!
+//! As little as possible is written: an argument that is a shared reference is looked at when the body is done, one
+//! that the body takes before it, and both only where their written types may hold a tensor.
+
+use crate::function::{Function, Pattern, is_never};
+use crate::hints;
+use crate::items::Angles;
+use crate::site::Context;
+use crate::tokens::{group_of, is_punct, is_word};
+use crate::valid::{Set, holds_impl};
+use proc_macro2::{Delimiter, Ident, Literal, Span, TokenStream, TokenTree};
+use quote::quote_spanned;
+
+/// What is looked at.
+pub(crate) struct Crossing {
+    hints: u32,
+    /// Arguments that are still there when the body is done.
+    lent: Vec<Ident>,
+    /// Those that it takes.
+    taken: Vec<Ident>,
+    /// The members of a returned tuple.
+    parts: Option<Parts>,
+    /// The most frequent kind of function: references to tensors go in, a tensor comes out; in a `Result` or not.
+    short: Option<bool>,
+    /// The function has no span of its own.
+    bare: bool,
+    /// The body may return before its end.
+    pub(crate) returns_early: bool,
+}
+
+/// Types, and parts of their paths, that hold no tensor.
+const PLAIN: [&str; 58] = [
+    "bool",
+    "char",
+    "str",
+    "String",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "u128",
+    "usize",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "i128",
+    "isize",
+    "f32",
+    "f64",
+    "Option",
+    "Result",
+    "Vec",
+    "Box",
+    "Rc",
+    "Arc",
+    "Cow",
+    "HashMap",
+    "BTreeMap",
+    "std",
+    "core",
+    "alloc",
+    "collections",
+    "sync",
+    "rc",
+    "borrow",
+    "io",
+    "fmt",
+    "Path",
+    "PathBuf",
+    "path",
+    "Device",
+    "DType",
+    "Shape",
+    "VarBuilder",
+    "VarMap",
+    "GradStore",
+    "Self",
+    "mut",
+    "const",
+    "candle",
+    "candle_core",
+    "candle_nn",
+    "anyhow",
+    "Error",
+    "error",
+    "backprop",
+    "CandleResult",
+    "static",
+    "Duration",
+];
+
+/// Whether a written type may hold a tensor.
+pub(crate) fn may_hold(ty: &[TokenTree]) -> bool {
+    let mut lifetime = false;
+    ty.iter().any(|tree| match tree {
+        TokenTree::Ident(word) => {
+            let plain = PLAIN.iter().any(|plain| word == plain);
+            !std::mem::take(&mut lifetime) && !plain
+        }
+        TokenTree::Group(group) => may_hold(&group.stream().into_iter().collect::<Vec<_>>()),
+        TokenTree::Punct(punct) => {
+            lifetime = punct.as_char() == '\'';
+            false
+        }
+        TokenTree::Literal(_) => false,
+    })
+}
+
+pub(crate) fn holds_word(ty: &[TokenTree], word: &str) -> bool {
+    ty.iter().any(|tree| match tree {
+        TokenTree::Ident(found) => found == word,
+        TokenTree::Group(group) => {
+            holds_word(&group.stream().into_iter().collect::<Vec<_>>(), word)
+        }
+        _ => false,
+    })
+}
+
+/// The most arguments that the short form takes.
+const MOST_SHORT: usize = 6;
+
+/// `Tensor`, `Var`, or a path to one.
+fn is_tensor(ty: &[TokenTree]) -> bool {
+    let path = ty
+        .iter()
+        .all(|tree| matches!(tree, TokenTree::Ident(_)) || is_punct(Some(tree), ':'));
+    path && (is_word(ty.last(), "Tensor") || is_word(ty.last(), "Var"))
+}
+
+/// Whether a written type is a tensor in a `Result` (true) or a tensor alone (false).
+fn short_output(output: &[TokenTree]) -> Option<bool> {
+    if is_tensor(output) {
+        return Some(false);
+    }
+    let open = output.iter().position(|tree| is_punct(Some(tree), '<'))?;
+    let name = output.get(open.checked_sub(1)?);
+    let is_result = is_word(name, "Result") || is_word(name, "CandleResult");
+    let inner = output.get(open + 1..output.len().checked_sub(1)?)?;
+    (is_result && is_punct(output.last(), '>') && is_tensor(inner)).then_some(true)
+}
+
+/// What a reference, from its colon on, refers to.
+fn after_reference(ty: &[TokenTree]) -> &[TokenTree] {
+    let after = if is_punct(ty.get(2), '\'') { 4 } else { 2 };
+    ty.get(after..).unwrap_or_default()
+}
+
+/// Whether a written type, from its colon on, is a shared reference.
+fn is_lent(ty: &[TokenTree]) -> bool {
+    if !is_punct(ty.get(1), '&') {
+        return false;
+    }
+    let after = if is_punct(ty.get(2), '\'') { 4 } else { 2 };
+    !is_word(ty.get(after), "mut")
+}
+
+impl Crossing {
+    /// What there is to look at in a function with this body; nothing where no tensor can go through.
+    pub(crate) fn of(function: &Function, set: &Set, text: &str) -> Option<Self> {
+        let output = function.output.as_deref()?;
+        let opaque = is_never(output) || holds_impl(output) || holds_word(output, "dyn");
+        if set.measured.is_some() || opaque || is_punct(output.first(), '&') || !may_hold(output) {
+            return None;
+        }
+        let (mut lent, mut taken) = (Vec::new(), Vec::new());
+        let mut plain = true;
+        for param in &function.params {
+            // One with attributes may be configured away; one that the body does not name does not go through.
+            let Pattern::Name(name) = &param.pattern else {
+                continue;
+            };
+            let opaque = holds_impl(&param.ty)
+                || holds_word(&param.ty, "dyn")
+                || holds_word(&param.ty, "fn");
+            let text_of_name = name.to_string();
+            if !param.attributes.is_empty()
+                || opaque
+                || text_of_name.starts_with('_')
+                || !may_hold(&param.ty)
+                || !hints::mentions(text, &text_of_name)
+            {
+                continue;
+            }
+            // A `mut` reference may refer to another one when the body is done.
+            let is_lent = is_lent(&param.ty) && !param.is_mut();
+            let into = if is_lent { &mut lent } else { &mut taken };
+            into.push(name.clone());
+            plain &= is_lent && is_tensor(after_reference(&param.ty));
+        }
+        if lent.is_empty() && taken.is_empty() {
+            return None;
+        }
+        let header = function
+            .header
+            .get(function.params_at)
+            .map_or_else(String::new, ToString::to_string);
+        let short = (plain && set.opens_span() && lent.len() <= MOST_SHORT)
+            .then(|| short_output(output))
+            .flatten();
+        Some(Self {
+            hints: hints::of(text) | hints::of_params(&header),
+            lent,
+            taken,
+            short,
+            parts: Parts::of(output),
+            bare: !set.opens_span(),
+            returns_early: hints::mentions(text, "return"),
+        })
+    }
+
+    /// What runs before the body.
+    pub(crate) fn before(&self, context: &Context) -> TokenStream {
+        if self.taken.is_empty() {
+            return TokenStream::new();
+        }
+        let private = &context.private;
+        let taken = &self.taken;
+        quote_spanned! {Span::mixed_site()=>
+            let given = #private::given(&[#(#private::Shown(&#taken).shown()),*]);
+        }
+    }
+
+    /// The body's value let through in the fewest words, for the most frequent kind of function.
+    pub(crate) fn shortly(&self, context: &Context, body: &TokenStream) -> Option<TokenStream> {
+        let site = Span::mixed_site();
+        let private = &context.private;
+        let hints = Literal::u32_unsuffixed(self.hints);
+        let lent = &self.lent;
+        Some(match self.short? {
+            true => quote_spanned!(site=> #private::through_result(#body, #hints, (#(#lent,)*))),
+            false => quote_spanned!(site=> #private::through(#body, #hints, (#(#lent,)*))),
+        })
+    }
+
+    /// What runs when the value is there, inside the span.
+    pub(crate) fn after(&self, context: &Context, value: &TokenStream) -> TokenStream {
+        let site = Span::mixed_site();
+        let private = &context.private;
+        let hints = Literal::u32_unsuffixed(self.hints);
+        let lent = &self.lent;
+        let given = match self.taken.is_empty() {
+            true => quote_spanned!(site=> #private::given(&[])),
+            false => quote_spanned!(site=> given),
+        };
+        let (pattern, parts) = match &self.parts {
+            Some(parts) => parts.matched(private),
+            None => (
+                TokenStream::new(),
+                quote_spanned!(site=> #private::Shown(#value).shown()),
+            ),
+        };
+        let shown = quote_spanned! {site=>
+            &[#(#private::Shown(&#lent).shown()),*], &[#parts]
+        };
+        let call = if self.bare {
+            let name = context.default_name();
+            let place = quote_spanned! {site=>
+                #private::RecordSite(#name, ::core::file!(), ::core::line!(), false, #name)
+            };
+            quote_spanned!(site=> crossed_bare(#hints, &#place, #given, #shown))
+        } else {
+            quote_spanned!(site=> crossed(#hints, #given, #shown))
+        };
+        let call = match &self.parts {
+            Some(parts) if parts.in_result => {
+                quote_spanned!(site=> if let #pattern = #value { #private::#call; })
+            }
+            Some(_) => quote_spanned!(site=> let #pattern = #value; #private::#call;),
+            None => quote_spanned!(site=> #private::#call;),
+        };
+        quote_spanned! {site=>
+            if #private::crossing() {
+                #call
+            }
+        }
+    }
+}
+
+/// The members of a returned tuple that may hold a tensor, where others, numbers, hold none.
+struct Parts {
+    holding: Vec<bool>,
+    /// The tuple stands in a `Result`.
+    in_result: bool,
+}
+
+impl Parts {
+    fn of(output: &[TokenTree]) -> Option<Self> {
+        let at = output
+            .iter()
+            .position(|tree| group_of(Some(tree), Delimiter::Parenthesis).is_some())?;
+        let group = group_of(output.get(at), Delimiter::Parenthesis)?;
+        let in_result = at > 0;
+        if in_result {
+            let opens = is_punct(output.get(at.checked_sub(1)?), '<');
+            let named = match output.get(at.checked_sub(2)?) {
+                Some(TokenTree::Ident(name)) => name.to_string().ends_with("Result"),
+                _ => false,
+            };
+            let ends = is_punct(output.get(at + 1), '>') || is_punct(output.get(at + 1), ',');
+            if !(opens && named && ends) {
+                return None;
+            }
+        }
+        let trees: Vec<TokenTree> = group.stream().into_iter().collect();
+        let mut angles = Angles::default();
+        let mut members = vec![Vec::new()];
+        for tree in trees {
+            if !angles.open() && is_punct(Some(&tree), ',') {
+                members.push(Vec::new());
+                continue;
+            }
+            angles.pass(&tree);
+            members.last_mut()?.push(tree);
+        }
+        members.retain(|member| !member.is_empty());
+        let holding: Vec<bool> = members.iter().map(|member| may_hold(member)).collect();
+        let mixed = holding.contains(&true) && holding.contains(&false);
+        mixed.then_some(Self { holding, in_result })
+    }
+
+    /// The pattern of a reference to the value, and what its members show.
+    fn matched(&self, private: &TokenStream) -> (TokenStream, TokenStream) {
+        let site = Span::mixed_site();
+        let name = |at: usize| Ident::new(&format!("part{at}"), site);
+        let members = self.holding.iter().enumerate().map(|(at, holds)| {
+            let name = name(at);
+            match holds {
+                true => quote_spanned!(site=> #name),
+                false => quote_spanned!(site=> _),
+            }
+        });
+        let tuple = quote_spanned!(site=> (#(#members),*));
+        let pattern = match self.in_result {
+            true => quote_spanned!(site=> ::core::result::Result::Ok(#tuple)),
+            false => tuple,
+        };
+        let holding = self.holding.iter().enumerate().filter(|(_, holds)| **holds);
+        let shown = holding.map(|(at, _)| {
+            let name = name(at);
+            quote_spanned!(site=> #private::Shown(#name).shown())
+        });
+        (pattern, quote_spanned!(site=> #(#shown),*))
+    }
+}

@@ -1,0 +1,206 @@
+//! The statements of a block, and the lists between parentheses, brackets and braces.
+
+use super::Mode;
+use super::cursor::Cursor;
+use super::expression::{Options, Prefix};
+use crate::items::{Angles, item_len};
+use crate::site::Context;
+use crate::tokens::{delimited, is_brace, is_punct, is_word, regroup};
+use proc_macro2::{Delimiter, Group, TokenTree};
+
+/// The walk through one body.
+pub(super) struct Walk<'a> {
+    pub(super) context: &'a Context,
+    pub(super) mode: Mode,
+}
+
+impl Walk<'_> {
+    /// The statements of a block.
+    pub(super) fn block(&self, trees: &[TokenTree]) -> Vec<TokenTree> {
+        let mut out = Vec::with_capacity(trees.len());
+        let mut cursor = Cursor { trees, at: 0 };
+        while let Some(tree) = cursor.peek() {
+            if let Some(len) = item_len(cursor.rest()) {
+                cursor.copy(len, &mut out);
+            } else if is_punct(Some(tree), '#') {
+                attribute(&mut cursor, &mut out);
+            } else if is_word(Some(tree), "let") {
+                self.local(&mut cursor, &mut out);
+            } else {
+                let before = cursor.at;
+                let parsed = self.expression(&mut cursor, 0, Options::statement());
+                // A value that nobody uses is no result.
+                let unused = is_punct(cursor.peek(), ';');
+                match parsed.plain.filter(|_| unused) {
+                    Some(plain) => out.extend(plain),
+                    None => out.extend(parsed.trees),
+                }
+                if cursor.at == before {
+                    cursor.copy(1, &mut out);
+                }
+            }
+        }
+        out
+    }
+
+    /// `let pattern: Type = expression else { … };`
+    fn local(&self, cursor: &mut Cursor<'_>, out: &mut Vec<TokenTree>) {
+        let start = cursor.at;
+        cursor.binding(out);
+        let name = cursor.trees.get(start + 1..cursor.at).and_then(bound_name);
+        if cursor.peek().is_none() || is_punct(cursor.peek(), ';') {
+            return;
+        }
+        let options = Options {
+            name: name.as_deref(),
+            ..Options::default()
+        };
+        out.extend(self.expression(cursor, 0, options).trees);
+        if is_word(cursor.peek(), "else") {
+            cursor.copy(1, out);
+            self.braces(cursor, out);
+        }
+    }
+
+    /// A block in braces at the cursor.
+    pub(super) fn braces(&self, cursor: &mut Cursor<'_>, out: &mut Vec<TokenTree>) {
+        if let Some(TokenTree::Group(group)) = cursor.peek()
+            && group.delimiter() == Delimiter::Brace
+        {
+            out.push(self.inside(group, |trees| self.block(trees)));
+            cursor.at += 1;
+        }
+    }
+
+    /// The group with its content rewritten.
+    pub(super) fn inside(
+        &self,
+        group: &Group,
+        rewrite: impl FnOnce(&[TokenTree]) -> Vec<TokenTree>,
+    ) -> TokenTree {
+        let trees: Vec<TokenTree> = group.stream().into_iter().collect();
+        let inner = regroup(rewrite(&trees));
+        delimited(group.delimiter(), inner, group.span()).into()
+    }
+
+    /// Expressions between commas: arguments, a tuple, an array, the fields of a struct. `prefix`: what stands before
+    /// the parentheses reaches what is in them, and so does the name that they are bound to.
+    pub(super) fn list(
+        &self,
+        trees: &[TokenTree],
+        prefix: Prefix,
+        name: Option<&str>,
+    ) -> Vec<TokenTree> {
+        let mut out = Vec::with_capacity(trees.len());
+        let mut cursor = Cursor { trees, at: 0 };
+        while let Some(tree) = cursor.peek() {
+            if is_punct(Some(tree), '#') {
+                attribute(&mut cursor, &mut out);
+                continue;
+            }
+            if is_punct(Some(tree), ';') {
+                // The length of `[x; N]` is a constant.
+                cursor.copy(trees.len(), &mut out);
+                break;
+            }
+            let options = Options {
+                prefix,
+                name,
+                ..Options::default()
+            };
+            let before = cursor.at;
+            out.extend(self.expression(&mut cursor, 0, options).trees);
+            if cursor.at == before {
+                cursor.copy(1, &mut out);
+            }
+        }
+        out
+    }
+
+    /// The arms of a `match`: patterns and guards stay as they are.
+    pub(super) fn arms(&self, trees: &[TokenTree]) -> Vec<TokenTree> {
+        let mut out = Vec::with_capacity(trees.len());
+        let mut cursor = Cursor { trees, at: 0 };
+        while cursor.peek().is_some() {
+            while cursor.peek().is_some() && !cursor.arrow() {
+                cursor.copy(1, &mut out);
+            }
+            cursor.copy(2, &mut out);
+            // After a block no comma is needed, and what follows is the next pattern.
+            if is_brace(cursor.peek()) {
+                self.braces(&mut cursor, &mut out);
+            } else {
+                let before = cursor.at;
+                out.extend(self.expression(&mut cursor, 0, Options::default()).trees);
+                if cursor.at == before {
+                    cursor.copy(1, &mut out);
+                }
+            }
+            if is_punct(cursor.peek(), ',') {
+                cursor.copy(1, &mut out);
+            }
+        }
+        out
+    }
+}
+
+/// `#[…]` or `#![…]`
+fn attribute(cursor: &mut Cursor<'_>, out: &mut Vec<TokenTree>) {
+    cursor.copy(1, out);
+    if is_punct(cursor.peek(), '!') {
+        cursor.copy(1, out);
+    }
+    if matches!(cursor.peek(), Some(TokenTree::Group(_))) {
+        cursor.copy(1, out);
+    }
+}
+
+/// The name that a pattern binds, if it is nothing but a name.
+fn bound_name(trees: &[TokenTree]) -> Option<String> {
+    let trees = match trees {
+        [TokenTree::Ident(word), rest @ ..] if word == "mut" => rest,
+        all => all,
+    };
+    match trees {
+        [TokenTree::Ident(name), end, ..]
+            if is_punct(Some(end), ':') || is_punct(Some(end), '=') =>
+        {
+            let name = name.to_string();
+            Some(name.strip_prefix("r#").unwrap_or(&name).to_owned())
+        }
+        _ => None,
+    }
+}
+
+impl Cursor<'_> {
+    /// Copies `let`, its pattern and type, and the `=`.
+    pub(super) fn binding(&mut self, out: &mut Vec<TokenTree>) {
+        let mut angles = Angles::default();
+        while let Some(tree) = self.peek() {
+            if is_punct(Some(tree), ';') {
+                return;
+            }
+            let ends = is_punct(Some(tree), '=') && !angles.open() && self.assigns();
+            angles.pass(tree);
+            self.copy(1, out);
+            if ends {
+                return;
+            }
+        }
+    }
+
+    /// Whether the `=` here stands alone: no part of `==`, `=>`, `..=`.
+    fn assigns(&self) -> bool {
+        let joint = |tree: Option<&TokenTree>| matches!(tree, Some(TokenTree::Punct(punct)) if punct.spacing() == proc_macro2::Spacing::Joint);
+        let before = self.at.checked_sub(1).and_then(|at| self.trees.get(at));
+        let range = is_punct(before, '.') && joint(before);
+        let next = self.trees.get(self.at + 1);
+        let longer = joint(self.peek()) && (is_punct(next, '=') || is_punct(next, '>'));
+        !range && !longer
+    }
+
+    /// Whether `=>` is here.
+    pub(super) fn arrow(&self) -> bool {
+        is_punct(self.peek(), '=') && is_punct(self.trees.get(self.at + 1), '>')
+    }
+}

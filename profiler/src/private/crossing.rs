@@ -1,0 +1,189 @@
+//! What an annotated function is given and gives back, shown to whoever watches the graph.
+
+use std::ops::Deref;
+
+use crate::observe::Observe;
+use crate::record::{RecordSite, recorder};
+
+#[cfg(feature = "candle")]
+pub use crate::tensor::cut::Given;
+
+/// Nothing is looked at without candle.
+#[cfg(not(feature = "candle"))]
+#[derive(Default)]
+pub struct Given;
+
+/// A value that may hold tensors.
+///
+/// `Shown(&value).shown()` is the first method below where the value can be observed, and [`Hidden`]'s, which the
+/// dereference leads to, where it cannot. So no type has to be known when a function is expanded.
+pub struct Shown<'a, T: ?Sized>(pub &'a T);
+
+impl<'a, T: Observe> Shown<'a, T> {
+    /// The value.
+    #[inline(always)]
+    pub fn shown(&self) -> Option<&'a dyn Observe> {
+        Some(self.0)
+    }
+}
+
+impl<T: ?Sized> Deref for Shown<'_, T> {
+    type Target = Hidden;
+
+    #[inline(always)]
+    fn deref(&self) -> &Hidden {
+        &Hidden
+    }
+}
+
+/// A value that holds nothing to look at.
+pub struct Hidden;
+
+impl Hidden {
+    /// Nothing.
+    #[inline(always)]
+    pub fn shown(&self) -> Option<&'static dyn Observe> {
+        None
+    }
+}
+
+/// Whether a call has to be looked at.
+#[inline(always)]
+pub fn crossing() -> bool {
+    cfg!(feature = "candle") && recorder().is_some()
+}
+
+/// Looks at arguments that a function takes.
+#[inline]
+pub fn given(taken: &[Option<&dyn Observe>]) -> Given {
+    #[cfg(feature = "candle")]
+    if recorder().is_some() {
+        return crate::tensor::cut::given(&|each| show(taken, each));
+    }
+    let _ = taken;
+    Given::default()
+}
+
+/// Looks at the arguments of a function and at what it returns, inside its span.
+#[cold]
+pub fn crossed(
+    hints: u32,
+    given: Given,
+    lent: &[Option<&dyn Observe>],
+    returned: &[Option<&dyn Observe>],
+) {
+    cross(hints, None, given, lent, returned);
+}
+
+/// The same for a function that has no span.
+#[cold]
+pub fn crossed_bare(
+    hints: u32,
+    site: &'static RecordSite,
+    given: Given,
+    lent: &[Option<&dyn Observe>],
+    returned: &[Option<&dyn Observe>],
+) {
+    cross(hints, Some(site), given, lent, returned);
+}
+
+#[cfg(feature = "candle")]
+fn cross(
+    hints: u32,
+    site: Option<&'static RecordSite>,
+    given: Given,
+    lent: &[Option<&dyn Observe>],
+    returned: &[Option<&dyn Observe>],
+) {
+    use crate::record::{Crossed, Ended, Hints};
+    crate::tensor::cut::crossed(
+        &Ended::here(),
+        Crossed::Function(Hints(hints)),
+        site,
+        given,
+        &|each| show(lent, each),
+        &|each| show(returned, each),
+    );
+}
+
+#[cfg(not(feature = "candle"))]
+fn cross(
+    _: u32,
+    _: Option<&'static RecordSite>,
+    _: Given,
+    _: &[Option<&dyn Observe>],
+    _: &[Option<&dyn Observe>],
+) {
+}
+
+#[cfg(feature = "candle")]
+fn show(values: &[Option<&dyn Observe>], each: &mut dyn FnMut(&candle_core::Tensor)) {
+    for value in values.iter().flatten() {
+        crate::observe::tensors(*value, each);
+    }
+}
+
+/// Arguments that are references to tensors by their written types, and told by those they turn out to have.
+pub trait Lent {
+    /// Shows each tensor.
+    #[cfg(feature = "candle")]
+    fn show(&self, each: &mut dyn FnMut(&candle_core::Tensor));
+}
+
+macro_rules! lent {
+    ($($name:ident)+) => {
+        impl<$($name),+> Lent for ($($name,)+) {
+            #[cfg(feature = "candle")]
+            fn show(&self, each: &mut dyn FnMut(&candle_core::Tensor)) {
+                #[allow(non_snake_case, reason = "the names of the types serve for the members")]
+                let ($($name,)+) = self;
+                $(if let Some(tensor) = crate::tensor::as_tensor($name) {
+                    each(tensor);
+                })+
+            }
+        }
+    };
+}
+
+lent! { A }
+lent! { A B }
+lent! { A B C }
+lent! { A B C D }
+lent! { A B C D E }
+lent! { A B C D E F }
+
+/// Lets a tensor through that a function returns, having looked at it and at the arguments: what [`crossed`] does, in
+/// the fewest words, for the most frequent kind of function.
+#[inline(always)]
+pub fn through<T>(value: T, hints: u32, lent: impl Lent) -> T {
+    if crossing() {
+        look(hints, &lent, Some(&value));
+    }
+    value
+}
+
+/// The same for a `Result`.
+#[inline(always)]
+pub fn through_result<T, E>(value: Result<T, E>, hints: u32, lent: impl Lent) -> Result<T, E> {
+    if crossing() {
+        look(hints, &lent, value.as_ref().ok());
+    }
+    value
+}
+
+#[cold]
+fn look<T>(hints: u32, lent: &dyn Lent, value: Option<&T>) {
+    #[cfg(feature = "candle")]
+    if let Some(tensor) = value.and_then(crate::tensor::as_tensor) {
+        use crate::record::{Crossed, Ended, Hints};
+        crate::tensor::cut::crossed(
+            &Ended::here(),
+            Crossed::Function(Hints(hints)),
+            None,
+            Given::default(),
+            &|each| lent.show(each),
+            &|each| each(tensor),
+        );
+    }
+    let _ = (hints, lent, value);
+}

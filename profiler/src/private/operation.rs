@@ -1,0 +1,394 @@
+//! Operation calls, see the option `ops`: recognised by the type of what they give.
+
+use std::marker::PhantomData;
+
+use crate::record::Name;
+
+/// A place that calls an operation.
+#[derive(Clone, Copy, Debug)]
+pub struct OpSite {
+    name: &'static str,
+    label: &'static str,
+    function: Name,
+    file: &'static str,
+    line: u32,
+    statistics: bool,
+}
+
+impl OpSite {
+    /// A call of `name` in `function`.
+    pub const fn new(
+        name: &'static str,
+        label: &'static str,
+        function: Name,
+        file: &'static str,
+        line: u32,
+    ) -> Self {
+        Self {
+            name,
+            label,
+            function,
+            file,
+            line,
+            statistics: false,
+        }
+    }
+
+    /// `ops(stats)`
+    #[must_use]
+    pub const fn statistics(mut self) -> Self {
+        self.statistics = true;
+        self
+    }
+}
+
+/// A call that is being made, of which a `T` is to come.
+pub struct OpBegin<T> {
+    #[cfg(feature = "candle")]
+    started: Option<Box<tensors::Started>>,
+    gives: PhantomData<fn() -> T>,
+}
+
+/// References to operands that are only named.
+pub trait Operands {
+    /// Shows each.
+    #[cfg(feature = "candle")]
+    fn show(&self, see: &mut dyn FnMut(&candle_core::Tensor));
+}
+
+macro_rules! operands {
+    ($(($($name:ident $index:tt),*))*) => {$(
+        impl<$($name: ?Sized),*> Operands for ($(&$name,)*) {
+            #[cfg(feature = "candle")]
+            fn show(&self, see: &mut dyn FnMut(&candle_core::Tensor)) {
+                let _ = &see;
+                $(
+                    if let Some(tensor) = crate::tensor::as_tensor(self.$index) {
+                        see(tensor);
+                    }
+                )*
+            }
+        }
+    )*};
+}
+
+operands! {
+    ()
+    (A 0)
+    (A 0, B 1)
+    (A 0, B 1, C 2)
+    (A 0, B 1, C 2, D 3)
+    (A 0, B 1, C 2, D 3, E 4)
+    (A 0, B 1, C 2, D 3, E 4, F 5)
+}
+
+/// Before the operands of a call are evaluated. Costs nothing where no tensor can come.
+#[inline(always)]
+pub fn op_begin<T>(operands: impl Operands) -> OpBegin<T> {
+    #[cfg(not(feature = "candle"))]
+    let _ = operands;
+    OpBegin {
+        #[cfg(feature = "candle")]
+        started: match tensors::is_tensor::<T>() && tensors::is_wanted() {
+            true => tensors::start(&operands),
+            false => None,
+        },
+        gives: PhantomData,
+    }
+}
+
+/// The call has been made.
+#[inline(always)]
+pub fn op<T>(begin: OpBegin<T>, site: &'static OpSite, value: T) -> T {
+    #[cfg(feature = "candle")]
+    if let Some(started) = begin.started {
+        tensors::end(*started, site, &|see| tensors::show(&value, see));
+    }
+    #[cfg(not(feature = "candle"))]
+    let _ = (begin, site);
+    value
+}
+
+#[cfg(feature = "candle")]
+mod tensors {
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
+
+    use candle_core::{Tensor, TensorId, Var};
+
+    use super::{OpSite, Operands};
+    use crate::allocator::uncounted;
+    use crate::capture::Plane;
+    use crate::instrument::candle::{device_label, dtype_label, tensor_id};
+    use crate::nonfinite::{self, watching};
+    use crate::record::{Crossed, Ended, Evidence, RecordSite, clock, recorder};
+    use crate::tensor::cut::{self, Given, Visit};
+    use crate::trace::{OpEvent, dense_tensor_bytes};
+
+    /// What is known of a call before it is made.
+    pub(super) struct Started {
+        /// Its place in the thread's list of results: what comes after it and is of the same span went into it.
+        position: u64,
+        since: u64,
+        inputs: Vec<Input>,
+        given: Given,
+    }
+
+    struct Input {
+        id: TensorId,
+        text: String,
+        bytes: Option<u64>,
+    }
+
+    impl Input {
+        fn of(tensor: &Tensor) -> Self {
+            let dtype = dtype_label(tensor.dtype());
+            Self {
+                id: tensor.id(),
+                text: tensor_id(tensor),
+                bytes: dense_tensor_bytes(tensor.dims(), &dtype),
+            }
+        }
+    }
+
+    /// What a call gave.
+    struct Result {
+        /// The span that was open: only calls of the same one are its arguments'.
+        token: u64,
+        end: u64,
+        input: Input,
+        given: Given,
+    }
+
+    /// What the latest calls of a thread gave, in their order.
+    #[derive(Default)]
+    struct Results {
+        /// How many have left the list at its front.
+        gone: u64,
+        list: VecDeque<Result>,
+        /// The tensors that calls have given.
+        known: VecDeque<TensorId>,
+    }
+
+    /// Results that are kept: more than the arguments of any call.
+    const KEPT: usize = 256;
+
+    thread_local! {
+        static RESULTS: RefCell<Results> = const {
+            RefCell::new(Results {
+                gone: 0,
+                list: VecDeque::new(),
+                known: VecDeque::new(),
+            })
+        };
+    }
+
+    impl Results {
+        fn position(&self) -> u64 {
+            self.gone + self.list.len() as u64
+        }
+
+        /// Takes out what has come since `position`.
+        fn since(&mut self, position: u64) -> Vec<Result> {
+            let from = usize::try_from(position.saturating_sub(self.gone)).unwrap_or(usize::MAX);
+            self.list.split_off(from.min(self.list.len())).into()
+        }
+
+        fn push(&mut self, result: Result) {
+            if self.list.len() >= KEPT {
+                self.list.pop_front();
+                self.gone += 1;
+            }
+            self.known.push_back(result.input.id);
+            if self.known.len() > KEPT {
+                self.known.pop_front();
+            }
+            self.list.push_back(result);
+        }
+    }
+
+    /// The values that may be a call's, each with how the tensors in it are shown.
+    macro_rules! values {
+        ($($type:ty: |$value:ident, $see:ident| $show:expr;)*) => {
+            /// Whether a `T` may hold a tensor: known when the program is built.
+            #[inline(always)]
+            pub(super) fn is_tensor<T>() -> bool {
+                let is = typeid::of::<T>();
+                false $(|| is == typeid::of::<$type>())*
+            }
+
+            /// Shows the tensors in a value.
+            pub(super) fn show<T>(value: &T, see: &mut dyn FnMut(&Tensor)) {
+                let is = typeid::of::<T>();
+                let at = std::ptr::from_ref(value);
+                $(
+                    if is == typeid::of::<$type>() {
+                        // SAFETY: `T` is this type, which has no lifetime that `typeid` could be blind to.
+                        let $value = unsafe { &*at.cast::<$type>() };
+                        let $see = see;
+                        return $show;
+                    }
+                )*
+            }
+        };
+    }
+
+    type OrError<T> = std::result::Result<T, candle_core::Error>;
+    type OrAnyhow<T> = std::result::Result<T, anyhow::Error>;
+    type OrBoxed<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+    type OrSent<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+    fn one(value: Option<&Tensor>, see: &mut dyn FnMut(&Tensor)) {
+        if let Some(tensor) = value {
+            see(tensor);
+        }
+    }
+
+    fn pair(value: Option<&(Tensor, Tensor)>, see: &mut dyn FnMut(&Tensor)) {
+        if let Some((a, b)) = value {
+            see(a);
+            see(b);
+        }
+    }
+
+    fn many(value: Option<&Vec<Tensor>>, see: &mut dyn FnMut(&Tensor)) {
+        value.into_iter().flatten().for_each(see);
+    }
+
+    values! {
+        Tensor: |value, see| see(value);
+        OrError<Tensor>: |value, see| one(value.as_ref().ok(), see);
+        OrAnyhow<Tensor>: |value, see| one(value.as_ref().ok(), see);
+        OrBoxed<Tensor>: |value, see| one(value.as_ref().ok(), see);
+        OrSent<Tensor>: |value, see| one(value.as_ref().ok(), see);
+        Option<Tensor>: |value, see| one(value.as_ref(), see);
+        OrError<Option<Tensor>>: |value, see| one(value.as_ref().ok().and_then(Option::as_ref), see);
+        Var: |value, see| see(value.as_tensor());
+        (Tensor, Tensor): |value, see| pair(Some(value), see);
+        OrError<(Tensor, Tensor)>: |value, see| pair(value.as_ref().ok(), see);
+        OrAnyhow<(Tensor, Tensor)>: |value, see| pair(value.as_ref().ok(), see);
+        Vec<Tensor>: |value, see| many(Some(value), see);
+        OrError<Vec<Tensor>>: |value, see| many(value.as_ref().ok(), see);
+        OrAnyhow<Vec<Tensor>>: |value, see| many(value.as_ref().ok(), see);
+    }
+
+    /// Whether calls are recorded now.
+    #[inline(always)]
+    pub(super) fn is_wanted() -> bool {
+        recorder().is_some() || watching()
+    }
+
+    #[cold]
+    pub(super) fn start(operands: &dyn Operands) -> Option<Box<Started>> {
+        let _own = uncounted();
+        let at = Ended::here();
+        let mut inputs = Vec::new();
+        let mut given = Given::default();
+        let recording = at.is_recording();
+        if recording && !at.wants(Plane::Ops) {
+            return None;
+        }
+        if recording {
+            operands.show(&mut |tensor| inputs.push(Input::of(tensor)));
+            given = cut::given(&|see| operands.show(see));
+        }
+        Some(Box::new(Started {
+            position: RESULTS.with_borrow(Results::position),
+            since: clock().raw(),
+            inputs,
+            given,
+        }))
+    }
+
+    #[cold]
+    pub(super) fn end(started: Started, site: &'static OpSite, shown: Visit<'_>) {
+        let to = clock().raw();
+        let _own = uncounted();
+        let label = crate::record::Name::Text(site.label);
+        let record = RecordSite(label, site.file, site.line, false, site.function);
+        let at = Ended::here();
+        let Some(recorder) = recorder() else {
+            if site.statistics {
+                crate::observe::watch(&record, None, &|observer| {
+                    shown(&mut |tensor| observer.tensor(tensor));
+                });
+            }
+            return;
+        };
+        let token = recorder.place();
+        let Started {
+            position,
+            since,
+            mut inputs,
+            mut given,
+        } = started;
+        // The call starts when the last of its arguments is there.
+        let mut from = since;
+        let arguments = RESULTS.with_borrow_mut(|results| results.since(position));
+        for argument in arguments.into_iter().filter(|result| result.token == token) {
+            from = from.max(argument.end);
+            given.join(argument.given);
+            if !inputs.iter().any(|input| input.id == argument.input.id) {
+                inputs.push(argument.input);
+            }
+        }
+        let mut outputs = 0;
+        let mut found = None;
+        shown(&mut |tensor| {
+            outputs += 1;
+            let handed_on = inputs.iter().any(|input| input.id == tensor.id())
+                || RESULTS.with_borrow(|results| results.known.contains(&tensor.id()));
+            if !handed_on {
+                let event = event(site, &inputs, tensor);
+                let first = outputs == 1;
+                at.record(|emit| {
+                    if first {
+                        emit(Evidence::Op { event, from, to });
+                    }
+                    if site.statistics && at.wants(Plane::Stats) {
+                        let bad = crate::tensor::evidence(site.label, tensor, false, emit);
+                        found = found.take().or(bad);
+                    } else {
+                        emit(crate::tensor::seen(site.label, tensor));
+                    }
+                });
+            }
+        });
+        // `forward` says nothing without the layer that it is called on.
+        let name = match site.name {
+            "forward" | "forward_t" => format!("{}.{}", site.label, site.name).into(),
+            name => name.into(),
+        };
+        let crossed = Crossed::Op(name);
+        cut::crossed(&at, crossed, None, given, &|_| {}, shown);
+        shown(&mut |tensor| {
+            let result = Result {
+                token,
+                end: clock().raw(),
+                input: Input::of(tensor),
+                given: cut::given(&|see| see(tensor)),
+            };
+            RESULTS.with_borrow_mut(|results| results.push(result));
+        });
+        if let Some(found) = found {
+            nonfinite::captured(&at, &record, &found);
+        }
+    }
+
+    fn event(site: &OpSite, inputs: &[Input], output: &Tensor) -> Box<OpEvent> {
+        let dtype = dtype_label(output.dtype());
+        Box::new(OpEvent {
+            span_id: String::new(),
+            op_name: site.name.to_owned(),
+            inputs: inputs.iter().map(|input| input.text.clone()).collect(),
+            output: Some(tensor_id(output)),
+            shape: output.dims().to_vec(),
+            output_dense_bytes: dense_tensor_bytes(output.dims(), &dtype),
+            dtype,
+            device: device_label(output.device()),
+            duration_ns: 0,
+            timestamp_ns: 0,
+            input_dense_bytes: inputs.iter().filter_map(|input| input.bytes).sum(),
+        })
+    }
+}

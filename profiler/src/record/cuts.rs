@@ -1,0 +1,367 @@
+//! Which of the calls that tensors left untracked cut the graph, judged when the region is over.
+//!
+//! That something tracked went in and something untracked came out is no crime: accuracies, masks, targets and
+//! generated text are like that. What is told of backward passes decides: whether they used what came out, and whether
+//! they reached the variables that what went in depends on.
+
+use std::collections::HashSet;
+
+use super::crossing::{Backward, Crossed, Crossing, Untracked};
+use super::culprit::{Explanation, Hints};
+use crate::trace::TensorEvent;
+
+/// So many calls are remembered of one region.
+const MOST: usize = 16_384;
+
+/// A tensor that was made so soon after another was made from it.
+const NEAR: u64 = 8;
+
+/// Where a call was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// The span: its own, or that in which it happened.
+    pub(crate) span: u64,
+    /// Whether the span is its own.
+    pub(crate) own: bool,
+    pub(crate) name: String,
+    pub(crate) file: &'static str,
+    pub(crate) line: u32,
+}
+
+/// All that is known of a region's calls and backward passes, in their order.
+#[derive(Default)]
+pub(crate) struct Cuts {
+    calls: Vec<Call>,
+    passes: Vec<(usize, Backward)>,
+    /// How many calls had been seen when the last span of a backward or optimizer step began.
+    stepped: Option<usize>,
+    /// The text of a function that ran calls `backward`.
+    told: bool,
+}
+
+struct Call {
+    spot: Spot,
+    crossing: Crossing,
+    hints: Hints,
+}
+
+/// A place that cuts the graph.
+pub(crate) struct Cut {
+    pub(crate) spot: Spot,
+    pub(crate) what: Crossed,
+    hints: Hints,
+    /// How many calls of the place did.
+    pub(crate) calls: u64,
+    /// The variables that lie behind it and that no backward pass reached.
+    pub(crate) lost: Vec<u64>,
+    /// What came out of its first call.
+    pub(crate) event: Box<TensorEvent>,
+}
+
+/// What becomes of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// The graph is meant to end in it.
+    Meant,
+    /// It is the one that cuts.
+    Guilty,
+    Innocent,
+}
+
+impl Cuts {
+    pub(crate) fn crossed(&mut self, spot: Spot, mut crossing: Crossing, detached: bool) {
+        if self.calls.len() >= MOST {
+            return;
+        }
+        let hints = match &crossing.what {
+            Crossed::Function(hints) => *hints,
+            Crossed::Module(name) => Hints::of_name(name),
+            Crossed::Op(name) => Hints::of_operation(name),
+        };
+        crossing.meant |= detached || hints.leaves();
+        self.calls.push(Call {
+            spot,
+            crossing,
+            hints,
+        });
+    }
+
+    pub(crate) fn passed(&mut self, pass: Backward) {
+        self.passes.push((self.calls.len(), pass));
+    }
+
+    /// A span of a backward or optimizer step began.
+    pub(crate) fn stepped(&mut self) {
+        self.stepped = Some(self.calls.len());
+    }
+
+    /// A function ran whose text calls `backward`.
+    pub(crate) fn told(&mut self) {
+        self.told = true;
+    }
+
+    /// Whether a backward pass is known of, or likely.
+    pub(crate) fn descends(&self) -> bool {
+        !self.passes.is_empty() || self.stepped.is_some() || self.told
+    }
+
+    /// Why a variable may have no gradient: it lies behind a call that let nothing tracked through.
+    pub(crate) fn reason(&self, var: u64) -> Option<String> {
+        let behind = |call: &&Call| {
+            let vars = call.crossing.vars.as_ref();
+            !call.crossing.meant && vars.is_some_and(|vars| vars.contains(&var))
+        };
+        let suspect = |call: &&Call| {
+            let outputs = &call.crossing.outputs;
+            outputs.iter().any(|output| call.is_suspect(output))
+        };
+        let call = self.calls.iter().filter(behind).find(suspect)?;
+        Some(format!("cut in {}", call.spot.name))
+    }
+
+    /// The places that cut the graph, in the order of their first calls. `named`: whether the program has a name for
+    /// a variable.
+    pub(crate) fn judge(&self, named: &dyn Fn(u64) -> bool) -> Vec<Cut> {
+        let reached = self.reached();
+        // Names say what is trained where those that are trained here have some.
+        let in_use = reached.iter().flatten().any(|var| named(*var));
+        let named = in_use.then_some(named);
+        let mut fates: Vec<Fate> = Vec::with_capacity(self.calls.len());
+        let mut cuts: Vec<Cut> = Vec::new();
+        for (at, call) in self.calls.iter().enumerate() {
+            let fate = self.fate(at, call, &fates, reached.as_ref(), named);
+            fates.push(fate);
+            let Some(output) = call.crossing.outputs.first() else {
+                continue;
+            };
+            if fate != Fate::Guilty {
+                continue;
+            }
+            let lost = call.lost(reached.as_ref());
+            match cuts.iter_mut().find(|cut| cut.is_at(call)) {
+                Some(cut) => {
+                    cut.calls += 1;
+                    let new: Vec<u64> = lost.filter(|var| !cut.lost.contains(var)).collect();
+                    cut.lost.extend(new);
+                }
+                None => cuts.push(Cut {
+                    spot: call.spot.clone(),
+                    what: call.crossing.what.clone(),
+                    hints: call.hints,
+                    calls: 1,
+                    lost: lost.collect(),
+                    event: output.event.clone(),
+                }),
+            }
+        }
+        cuts
+    }
+
+    /// The variables that some backward pass reached; `None`: not known.
+    fn reached(&self) -> Option<HashSet<u64>> {
+        let mut reached = HashSet::new();
+        let mut known = false;
+        for (_, pass) in &self.passes {
+            known |= pass.reached.is_some() || pass.entries.is_some();
+            reached.extend(pass.reached.iter().flatten());
+            // Without the loss its variables are not told from constants, which no call depends on.
+            let entries = pass.entries.iter().flatten();
+            if pass.reached.is_none() {
+                reached.extend(entries.map(|(serial, _)| *serial));
+            }
+        }
+        known.then_some(reached)
+    }
+
+    fn fate(
+        &self,
+        at: usize,
+        call: &Call,
+        fates: &[Fate],
+        reached: Option<&HashSet<u64>>,
+        named: Option<&dyn Fn(u64) -> bool>,
+    ) -> Fate {
+        if call.crossing.meant {
+            return Fate::Meant;
+        }
+        let explained = self
+            .calls
+            .iter()
+            .zip(fates)
+            .any(|(inner, fate)| inner.explains(call, *fate));
+        let later: Vec<&Backward> = self
+            .passes
+            .iter()
+            .filter(|(seen, _)| *seen > at)
+            .map(|(_, pass)| pass)
+            .collect();
+        let evidence = Evidence {
+            later: &later,
+            unseen: self.passes.is_empty() && (self.told || self.stepped > Some(at)),
+            reached,
+            foreign: named.is_some_and(|named| call.is_foreign(named)),
+        };
+        let guilty = !explained
+            && call
+                .crossing
+                .outputs
+                .iter()
+                .any(|output| call.is_guilty(output, &evidence));
+        if guilty { Fate::Guilty } else { Fate::Innocent }
+    }
+}
+
+/// What is known of the backward passes after a call.
+struct Evidence<'a> {
+    later: &'a [&'a Backward],
+    /// None was seen, but there are signs of one.
+    unseen: bool,
+    reached: Option<&'a HashSet<u64>>,
+    /// The program names its variables, and those behind the call are not among them.
+    foreign: bool,
+}
+
+impl Call {
+    /// Whether this call, made inside `outer`, tells why that gives something untracked.
+    fn explains(&self, outer: &Self, fate: Fate) -> bool {
+        let same_output = self.crossing.outputs.iter().any(|inner| {
+            let outer = &outer.crossing.outputs;
+            outer.iter().any(|outer| outer.serial == inner.serial)
+        });
+        // Spans are numbered in the order of their starts: a later one that is over was inside.
+        let is_op = self.is_op();
+        let inside = outer.spot.own
+            && !outer.is_op()
+            && (self.spot.span > outer.spot.span || self.spot.span == outer.spot.span && is_op);
+        same_output || inside && fate != Fate::Innocent
+    }
+
+    fn is_op(&self) -> bool {
+        matches!(self.crossing.what, Crossed::Op(_))
+    }
+
+    /// None of the variables behind it has a name, where the program names variables.
+    fn is_foreign(&self, named: &dyn Fn(u64) -> bool) -> bool {
+        let vars = self.crossing.vars.as_deref().unwrap_or_default();
+        !vars.is_empty() && !vars.iter().any(|var| named(*var))
+    }
+
+    fn lost<'a>(&'a self, reached: Option<&'a HashSet<u64>>) -> impl Iterator<Item = u64> + 'a {
+        let vars = self.crossing.vars.iter().flatten().copied();
+        vars.filter(move |var| reached.is_some_and(|reached| !reached.contains(var)))
+    }
+
+    /// Whether the output looks like it was computed from what went in.
+    fn is_suspect(&self, output: &Untracked) -> bool {
+        let same_size = output.fresh && self.crossing.inputs.contains(&output.elements);
+        let related = same_size && !output.mask && !self.hints.may_be_unrelated();
+        output.elements > 1 && (self.hints.names_culprit() || related)
+    }
+
+    fn is_guilty(&self, output: &Untracked, evidence: &Evidence<'_>) -> bool {
+        let uses = |used: &dyn Fn(&(u64, usize)) -> bool| {
+            let mut entries = evidence
+                .later
+                .iter()
+                .filter_map(|pass| pass.entries.as_ref());
+            entries.any(|entries| entries.iter().any(used))
+        };
+        let is_loss = evidence
+            .later
+            .iter()
+            .any(|pass| pass.root == Some(output.serial));
+        if is_loss {
+            return true;
+        }
+        let used = uses(&|(serial, _)| *serial == output.serial);
+        let lost = self.lost(evidence.reached).next().is_some();
+        let layer = self.hints.names_layer();
+        if !self.is_suspect(output) {
+            let vars = self.crossing.vars.as_deref().unwrap_or_default();
+            let kept = vars.len() > self.lost(evidence.reached).count();
+            return used && lost && kept && output.elements > 1;
+        }
+        if evidence.foreign && !layer {
+            return false;
+        }
+        if evidence.later.is_empty() {
+            // Whether its value is only looked at cannot be told: what looks like a measure is let go.
+            return evidence.unseen && (layer || output.rank > 2);
+        }
+        // A graph that reaches no variable at all ended somewhere.
+        let dead = evidence
+            .later
+            .iter()
+            .any(|pass| pass.reached.as_ref().is_some_and(Vec::is_empty));
+        // Reshaped or scaled on its way into the graph. Of two dimensions it may be one of many tables of its size.
+        let most = if output.rank > 2 { u64::MAX } else { NEAR };
+        let resembled = uses(&|(serial, elements)| {
+            let distance = serial.checked_sub(output.serial).unwrap_or_default();
+            *elements == output.elements && (1..=most).contains(&distance)
+        });
+        layer || used || dead || lost || resembled
+    }
+}
+
+impl Cut {
+    fn is_at(&self, call: &Call) -> bool {
+        let (own, spot) = (&self.spot, &call.spot);
+        (own.file, own.line) == (spot.file, spot.line) && self.what == call.crossing.what
+    }
+
+    /// One sentence for stderr: the same at each step.
+    pub(crate) fn sentence(&self) -> String {
+        let spot = self.spot.shown();
+        let place = match &self.what {
+            Crossed::Op(op) => format!("{op} in {spot}"),
+            Crossed::Module(_) | Crossed::Function(_) => spot,
+        };
+        let mut text = format!(
+            "{place} cuts the graph: its input depends on variables, its output is not tracked, so no gradient flows \
+             back through it"
+        );
+        let explanations = self.explanations();
+        for explanation in &explanations {
+            let (cause, twin) = (explanation.cause, explanation.twin);
+            text += &format!("; {cause}: write {twin}");
+        }
+        if explanations.is_empty() {
+            text += "; some operation in it has no backward pass (apply_op*_no_bwd, candle_nn's fast layers): \
+                     write it with operations that have one, or, where the graph is meant to end here, `.detach()` its \
+                     input or say `detached`";
+        }
+        text
+    }
+
+    /// The operations that are likely the cause, by the function's text, or else by its name.
+    fn explanations(&self) -> Vec<Explanation> {
+        let by_text = self.hints.explain();
+        match by_text.is_empty() {
+            true => Hints::of_words(&self.spot.name).explain(),
+            false => by_text,
+        }
+    }
+
+    /// What to write instead, in a few words.
+    pub(crate) fn twin(&self) -> Option<String> {
+        let twins: Vec<&str> = self
+            .explanations()
+            .iter()
+            .map(|explanation| explanation.twin)
+            .collect();
+        (!twins.is_empty()).then(|| twins.join("; "))
+    }
+}
+
+impl Spot {
+    fn shown(&self) -> String {
+        match self.line {
+            0 => self.name.clone(),
+            line => format!("{} ({}:{line})", self.name, self.file),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "cuts_tests.rs"]
+mod tests;

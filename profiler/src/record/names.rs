@@ -1,0 +1,64 @@
+//! What the program calls its variables, by their serial numbers.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Serial numbers are never used again, so a name outlives its variable without harm.
+static NAMES: Mutex<Option<Names>> = Mutex::new(None);
+
+#[derive(Default)]
+struct Names {
+    by_serial: HashMap<u64, Named>,
+    groups: u64,
+}
+
+struct Named {
+    name: String,
+    /// The call that gave the name.
+    group: u64,
+}
+
+/// Gives variables names; those of one call belong together.
+#[cfg_attr(
+    not(feature = "candle"),
+    allow(dead_code, reason = "without candle there are no variables")
+)]
+pub(crate) fn give(named: Vec<(u64, String)>) {
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let names = names.get_or_insert_default();
+    names.groups += 1;
+    let group = names.groups;
+    let named = named.into_iter();
+    let named = named.map(|(serial, name)| (serial, Named { name, group }));
+    names.by_serial.extend(named);
+}
+
+/// The name of a variable.
+pub(crate) fn of(serial: u64) -> Option<String> {
+    let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let named = names.as_ref()?.by_serial.get(&serial)?;
+    Some(named.name.clone())
+}
+
+/// The variables that were named together with one that is `here`, in the order of their names.
+#[cfg_attr(
+    not(feature = "candle"),
+    allow(dead_code, reason = "without candle there are no variables")
+)]
+pub(crate) fn with_company(here: &dyn Fn(u64) -> bool) -> Vec<(u64, String)> {
+    let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(names) = names.as_ref() else {
+        return Vec::new();
+    };
+    let present = |(serial, named): (&u64, &Named)| here(*serial).then_some(named.group);
+    let mut groups: Vec<u64> = names.by_serial.iter().filter_map(present).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let all = names.by_serial.iter();
+    let mut found: Vec<(u64, String)> = all
+        .filter(|(_, named)| groups.binary_search(&named.group).is_ok())
+        .map(|(serial, named)| (*serial, named.name.clone()))
+        .collect();
+    found.sort_by(|(_, a), (_, b)| a.cmp(b));
+    found
+}

@@ -1,0 +1,109 @@
+//! The exact list of gradients that a capture promises, until it is over.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::capability::{GradientContract, GradientFamilyExpectation};
+use crate::trace::{GradientEvent, GradientState, TraceRunMeta};
+
+/// What was promised, and what has come. Of several events of one gradient the last stands: it is that of all
+/// backward passes that were accumulated.
+pub(super) struct Promise {
+    contract: GradientContract,
+    events: HashMap<(String, String), Box<GradientEvent>>,
+}
+
+impl Promise {
+    pub(super) fn of(meta: &TraceRunMeta) -> Option<Self> {
+        let contract = meta.capture_contract.gradient_contract.clone()?;
+        Some(Self {
+            contract,
+            events: HashMap::new(),
+        })
+    }
+
+    pub(super) fn take(&mut self, mut event: Box<GradientEvent>) {
+        let promised = self
+            .contract
+            .expected
+            .iter()
+            .find(|entry| entry.root == event.root && entry.key == event.key);
+        // What is not promised would make the whole list invalid.
+        let Some(entry) = promised else {
+            return;
+        };
+        event.extra.get_or_insert_default().family = Some(entry.family.clone());
+        let key = (event.root.clone(), event.key.clone());
+        self.events.insert(key, event);
+    }
+
+    /// The events in the order of the list, and how the promise was broken, if it was. Events that break it are left
+    /// out: a failed capture may hold fewer, but none that contradict the list.
+    pub(super) fn settle(mut self) -> (Vec<GradientEvent>, Option<String>) {
+        let mut faults = Vec::new();
+        let mut events = Vec::new();
+        let mut absent = Vec::new();
+        let mut present: BTreeMap<&str, usize> = BTreeMap::new();
+        for entry in &self.contract.expected {
+            let key = (entry.root.clone(), entry.key.clone());
+            let Some(event) = self.events.remove(&key) else {
+                absent.push(entry.key.as_str());
+                continue;
+            };
+            let rule = self
+                .contract
+                .families
+                .iter()
+                .find(|rule| rule.family == entry.family);
+            let inactive = rule.is_some_and(|rule| {
+                rule.expectation == GradientFamilyExpectation::Inactive
+                    && event.state != GradientState::Missing
+            });
+            if event.state == GradientState::NonFinite {
+                faults.push(format!("that of {} is not finite", entry.key));
+            } else if inactive {
+                faults.push(format!(
+                    "{} has one, although its family {} is to have none",
+                    entry.key, entry.family
+                ));
+            } else {
+                if event.state == GradientState::Present {
+                    *present.entry(&entry.family).or_default() += 1;
+                }
+                events.push(*event);
+            }
+        }
+        for rule in &self.contract.families {
+            let here = present.get(rule.family.as_str()).copied().unwrap_or(0);
+            let conditional = rule.expectation == GradientFamilyExpectation::DataConditional;
+            if here < rule.min_present && !(conditional && here == 0) {
+                faults.push(format!(
+                    "family {} has {here} that are not zero, promised are {}",
+                    rule.family, rule.min_present
+                ));
+                // The list is judged by what it holds: one member less, and its family is not counted.
+                let of_family = |event: &GradientEvent| {
+                    let extra = event.extra.as_deref();
+                    extra.and_then(|extra| extra.family.as_deref()) == Some(&rule.family)
+                };
+                if let Some(at) = events.iter().position(of_family) {
+                    events.remove(at);
+                }
+            }
+        }
+        if !absent.is_empty() {
+            let shown: Vec<&str> = absent.iter().copied().take(6).collect();
+            let more = match absent.len() - shown.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            faults.push(format!("none was seen of {}{more}", shown.join(", ")));
+        }
+        let broken = (!faults.is_empty()).then(|| {
+            format!(
+                "the promised gradients were not all as promised: {}",
+                faults.join("; ")
+            )
+        });
+        (events, broken)
+    }
+}
