@@ -34,7 +34,10 @@
 
 #![cfg_attr(
     not(feature = "candle"),
-    allow(dead_code, reason = "there are no tensors, and nobody calls what tells of them")
+    allow(
+        dead_code,
+        reason = "there are no tensors, and nobody calls what tells of them"
+    )
 )]
 
 mod allocator;
