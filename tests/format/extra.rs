@@ -60,6 +60,14 @@ fn with_extra() -> Vec<TraceEvent> {
                     dropped: Some([("main.rs:7".to_owned(), 3)].into()),
                     late: Some(1),
                     waited_ns: Some(2),
+                    graph_nodes: Some(23),
+                    graph_bytes: Some(4044),
+                    graph_carried: Some(1),
+                    graph_constant_bytes: Some(80),
+                    unused_graph_nodes: Some(5),
+                    unused_graph_bytes: Some(96),
+                    cuts: Some(vec!["norm cuts the graph".to_owned()]),
+                    notes: Some(vec!["the loss depends on no variable".to_owned()]),
                 }));
             }
             _ => {}

@@ -647,6 +647,7 @@ impl Replay {
         extra.waited_ns = (self.waited > 0).then_some(self.waited);
         self.digest.late(self.late);
         self.digest.waited(self.waited);
+        self.digest.tell(extra);
         if let Some(reason) = &terminal.reason {
             self.digest.failed(reason.clone());
         }

@@ -62,6 +62,7 @@ impl PlainValue for i64 {}
 impl PlainValue for u32 {}
 impl PlainValue for u64 {}
 impl PlainValue for String {}
+impl PlainValue for Vec<String> {}
 impl PlainValue for Vec<usize> {}
 impl PlainValue for BTreeMap<String, u64> {}
 
@@ -204,6 +205,22 @@ extras! {
         late: Option<u64>,
         /// Nanoseconds that callers waited for the writer.
         waited_ns: Option<u64>,
+        /// Tensors in the largest graph that was differentiated, variables included.
+        graph_nodes: Option<u64>,
+        /// The dense bytes of those that are no variables.
+        graph_bytes: Option<u64>,
+        /// How many of them were made in earlier steps.
+        graph_carried: Option<u64>,
+        /// Bytes of gradients that belong to no variable.
+        graph_constant_bytes: Option<u64>,
+        /// Tensors in a graph that was built where no backward pass ran.
+        unused_graph_nodes: Option<u64>,
+        /// Their dense bytes.
+        unused_graph_bytes: Option<u64>,
+        /// The places that cut the graph, a sentence each.
+        cuts: Option<Vec<String>>,
+        /// Other findings, a sentence each.
+        notes: Option<Vec<String>>,
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Feed {
     places: HashMap<String, (String, u32)>,
     /// Evidence whose span has not started yet, and all that came after it.
     waiting: VecDeque<Evidence>,
+    /// The cut tensors, a sentence each.
+    cuts: Vec<String>,
     live: HashMap<(String, String), u64>,
     live_bytes: u64,
     end_ns: u64,
@@ -181,7 +183,7 @@ impl Feed {
             },
             Evidence::Cut(event) => {
                 let note = self.cut(event, site);
-                self.digest.note(note);
+                self.cuts.push(note);
             }
         }
     }
@@ -245,6 +247,11 @@ impl Feed {
         }
         self.digest.late(extra.late.unwrap_or(0));
         self.digest.waited(extra.waited_ns.unwrap_or(0));
+        if extra.cuts.is_some() {
+            // They say more than what the cut tensors tell.
+            self.cuts.clear();
+        }
+        self.digest.hear(extra);
     }
 
     /// The trace is read to its end.
@@ -252,6 +259,9 @@ impl Feed {
         // What names a span that never started belongs nowhere, but it was recorded.
         while let Some(evidence) = self.waiting.pop_front() {
             self.take(&evidence);
+        }
+        for cut in std::mem::take(&mut self.cuts) {
+            self.digest.note(cut);
         }
         self.spans.end_open(self.end_ns);
         self.digest.meta(self.meta);

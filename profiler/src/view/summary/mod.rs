@@ -18,6 +18,7 @@ mod render;
 mod sites;
 mod steps;
 mod times;
+mod told;
 #[cfg(feature = "cli")]
 pub(crate) mod tree;
 #[cfg(feature = "cli")]
