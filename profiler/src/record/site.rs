@@ -40,7 +40,7 @@ fn last_segment(type_name: &str) -> &str {
     if head.is_empty() { type_name } else { head }
 }
 
-/// One place that opens spans: its name, file and line, and [what it opens](Opens); a generic function has one for each
+/// One place that opens spans: its name, file and line, and what it opens; a generic function has one for each
 /// instantiation.
 ///
 /// An expansion writes a reference to one, which the compiler keeps in the program's constants by itself: much less work
@@ -50,7 +50,7 @@ pub struct CallSite(
     pub Name,
     pub &'static str,
     pub u32,
-    /// The bits of [`Opens`].
+    /// Bits: the kind in two, the step in two, `detached`, `infer` and `descends` in one each.
     pub u32,
 );
 
