@@ -121,6 +121,9 @@ pub(crate) fn holds_word(ty: &[TokenTree], word: &str) -> bool {
 /// The most arguments that the short form takes.
 const MOST_SHORT: usize = 6;
 
+/// The most members of a tuple that are told apart.
+const MOST_PARTS: usize = 8;
+
 /// `Tensor`, `Var`, or a path to one.
 fn is_tensor(ty: &[TokenTree]) -> bool {
     let path = ty
@@ -229,7 +232,10 @@ impl Crossing {
         let hints = Literal::u32_unsuffixed(self.hints);
         let lent = &self.lent;
         Some(match self.short? {
-            true => quote_spanned!(site=> #private::through_result(#body, #hints, (#(#lent,)*))),
+            // What is called `Result` may be the user's own: only its type can tell.
+            true => quote_spanned! {site=>
+                #private::through_result(#body, #hints, (#(#lent,)*), |value| #private::Shown(value).shown())
+            },
             false => quote_spanned!(site=> #private::through(#body, #hints, (#(#lent,)*))),
         })
     }
@@ -265,7 +271,10 @@ impl Crossing {
         };
         let call = match &self.parts {
             Some(parts) if parts.in_result => {
-                quote_spanned!(site=> if let #pattern = #value { #private::#call; })
+                let blank = parts.holding.iter().map(|_| quote_spanned!(site=> (),));
+                quote_spanned! {site=>
+                    if let #pattern = #private::Okay(#value, #private::Blank::<(#(#blank)*)>::new()).okay() { #private::#call; }
+                }
             }
             Some(_) => quote_spanned!(site=> let #pattern = #value; #private::#call;),
             None => quote_spanned!(site=> #private::#call;),
@@ -317,7 +326,7 @@ impl Parts {
         members.retain(|member| !member.is_empty());
         let holding: Vec<bool> = members.iter().map(|member| may_hold(member)).collect();
         let mixed = holding.contains(&true) && holding.contains(&false);
-        mixed.then_some(Self { holding, in_result })
+        (mixed && holding.len() <= MOST_PARTS).then_some(Self { holding, in_result })
     }
 
     /// The pattern of a reference to the value, and what its members show.
@@ -333,7 +342,7 @@ impl Parts {
         });
         let tuple = quote_spanned!(site=> (#(#members),*));
         let pattern = match self.in_result {
-            true => quote_spanned!(site=> ::core::result::Result::Ok(#tuple)),
+            true => quote_spanned!(site=> ::core::option::Option::Some(#tuple)),
             false => tuple,
         };
         let holding = self.holding.iter().enumerate().filter(|(_, holds)| **holds);

@@ -181,7 +181,9 @@ impl Reader<'_> {
             }
             match field {
                 Some(path) => self.position(Some(path)),
-                None => self.format.push_str(root),
+                None => self
+                    .format
+                    .push_str(root.strip_prefix("r#").unwrap_or(root)),
             }
         }
         if let Some(spec) = spec {
@@ -226,14 +228,17 @@ impl Reader<'_> {
     }
 }
 
+/// An identifier; a keyword is a raw one, as `format!` takes it.
 fn identifier(text: &str, span: Span) -> Ident {
-    match text.strip_prefix("r#") {
-        Some(text) => Ident::new_raw(text, span),
-        None => Ident::new(text, span),
+    let plain = text.strip_prefix("r#").unwrap_or(text);
+    match plain == "self" || syn::parse_str::<Ident>(plain).is_ok() {
+        true => Ident::new(plain, span),
+        false => Ident::new_raw(plain, span),
     }
 }
 
-/// Whether the text is an identifier or `self`.
+/// Whether the text is an identifier, also one that has to be written with `r#`, or `self`.
 fn is_identifier(text: &str) -> bool {
-    text == "self" || syn::parse_str::<Ident>(text).is_ok()
+    let plain = text.strip_prefix("r#").unwrap_or(text);
+    text == "self" || syn::parse_str::<Ident>(&format!("r#{plain}")).is_ok()
 }

@@ -74,6 +74,23 @@ pub(crate) fn outside(
     tokens.into_iter().map(tree).collect()
 }
 
+/// Whether a pattern stays in the signature: an attribute's argument asks for a name that it binds.
+fn stays(param: &Param, words: &BTreeSet<String>) -> bool {
+    fn holds(trees: &[TokenTree], words: &BTreeSet<String>) -> bool {
+        trees.iter().any(|tree| match tree {
+            TokenTree::Ident(word) => {
+                let word = word.to_string();
+                words.contains(word.strip_prefix("r#").unwrap_or(&word))
+            }
+            TokenTree::Group(group) => {
+                holds(&group.stream().into_iter().collect::<Vec<_>>(), words)
+            }
+            _ => false,
+        })
+    }
+    param.ours.is_empty() && holds(&param.pattern_trees, words)
+}
+
 /// The parentheses of the parameters, without our attributes.
 pub(crate) fn params(function: &Function, rebind: &Rebind<'_>) -> TokenTree {
     let span = function
@@ -82,13 +99,18 @@ pub(crate) fn params(function: &Function, rebind: &Rebind<'_>) -> TokenTree {
         .map_or_else(Span::call_site, TokenTree::span);
     let mut trees = Vec::new();
     for (at, param) in function.params.iter().enumerate() {
-        trees.extend(match rebind {
-            Rebind::Nothing => param.attributes.clone(),
-            Rebind::All(_) => param.configuration(),
-        });
+        match (&param.pattern, rebind) {
+            (Pattern::Other, Rebind::All(words)) if stays(param, words) => {
+                trees.extend(param.attributes.iter().cloned());
+            }
+            (_, Rebind::Nothing) => trees.extend(param.attributes.iter().cloned()),
+            (_, Rebind::All(_)) => trees.extend(param.configuration()),
+        }
         match (&param.pattern, rebind) {
             (Pattern::Name(name), Rebind::All(words)) => trees.push(outer(name, words).into()),
-            (Pattern::Other, Rebind::All(_)) => trees.push(argument(at).into()),
+            (Pattern::Other, Rebind::All(words)) if !stays(param, words) => {
+                trees.push(argument(at).into());
+            }
             _ => trees.extend(param.pattern_trees.iter().cloned()),
         }
         trees.extend(param.ty.iter().cloned());
@@ -152,6 +174,8 @@ pub(crate) fn rebindings(
                     let _ = &#name;
                 });
             }
+            // Its names are those of the signature.
+            Pattern::Other if stays(param, words) => {}
             Pattern::Other => {
                 let argument = argument(at);
                 let configuration = param.configuration();

@@ -19,8 +19,26 @@ mod macro_cases;
 )]
 mod kin;
 
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    clippy::undocumented_unsafe_blocks
+)]
+mod hygiene;
+
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    clippy::undocumented_unsafe_blocks
+)]
+mod signatures;
+
 #[test]
 fn annotated_code_behaves_as_before() {
     macro_cases::check_all();
     kin::check();
+    hygiene::check();
+    signatures::check();
 }

@@ -1,5 +1,6 @@
 //! What an annotated function is given and gives back, shown to whoever watches the graph.
 
+use std::marker::PhantomData;
 use std::ops::Deref;
 
 use crate::observe::Observe;
@@ -43,6 +44,63 @@ impl Hidden {
     /// Nothing.
     #[inline(always)]
     pub fn shown(&self) -> Option<&'static dyn Observe> {
+        None
+    }
+}
+
+/// What is called a `Result` of a tuple, and as many units as the tuple has members.
+///
+/// `Okay(&value, Blank::<((), ())>).okay()` is the tuple in an `Ok`. Of any other type that goes by such a name it is the
+/// second method, which the dereference leads to, so that the pattern around it fits whatever the value is.
+pub struct Okay<'a, T, B>(pub &'a T, pub Blank<B>);
+
+/// Units in place of a tuple's members.
+#[derive(Default)]
+pub struct Blank<B>(PhantomData<B>);
+
+impl<B> Blank<B> {
+    /// Nothing but its type.
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+macro_rules! okay {
+    ($($name:ident $blank:ident)+) => {
+        impl<'a, Error, $($name, $blank),+> Okay<'a, Result<($($name,)+), Error>, ($($blank,)+)> {
+            /// The tuple.
+            #[inline(always)]
+            pub fn okay(&self) -> Option<&'a ($($name,)+)> {
+                self.0.as_ref().ok()
+            }
+        }
+    };
+}
+
+okay! { A AB B BB }
+okay! { A AB B BB C CB }
+okay! { A AB B BB C CB D DB }
+okay! { A AB B BB C CB D DB E EB }
+okay! { A AB B BB C CB D DB E EB F FB }
+okay! { A AB B BB C CB D DB E EB F FB G GB }
+okay! { A AB B BB C CB D DB E EB F FB G GB H HB }
+
+impl<T, B: 'static> Deref for Okay<'_, T, B> {
+    type Target = NotOkay<B>;
+
+    #[inline(always)]
+    fn deref(&self) -> &NotOkay<B> {
+        &NotOkay(PhantomData)
+    }
+}
+
+/// A value that holds no such tuple.
+pub struct NotOkay<B>(PhantomData<B>);
+
+impl<B: 'static> NotOkay<B> {
+    /// Nothing.
+    #[inline(always)]
+    pub fn okay(&self) -> Option<&'static B> {
         None
     }
 }
@@ -162,13 +220,35 @@ pub fn through<T>(value: T, hints: u32, lent: impl Lent) -> T {
     value
 }
 
-/// The same for a `Result`.
+/// The same for what is called a `Result`; `shown` tells what it holds.
 #[inline(always)]
-pub fn through_result<T, E>(value: Result<T, E>, hints: u32, lent: impl Lent) -> Result<T, E> {
+pub fn through_result<T>(
+    value: T,
+    hints: u32,
+    lent: impl Lent,
+    shown: impl FnOnce(&T) -> Option<&dyn Observe>,
+) -> T {
     if crossing() {
-        look(hints, &lent, value.as_ref().ok());
+        look_into(hints, &lent, shown(&value));
     }
     value
+}
+
+#[cold]
+fn look_into(hints: u32, lent: &dyn Lent, value: Option<&dyn Observe>) {
+    #[cfg(feature = "candle")]
+    if let Some(value) = value {
+        use crate::record::{Crossed, Ended, Hints};
+        crate::tensor::cut::crossed(
+            &Ended::here(),
+            Crossed::Function(Hints(hints)),
+            None,
+            Given::default(),
+            &|each| lent.show(each),
+            &|each| crate::observe::tensors(value, each),
+        );
+    }
+    let _ = (hints, lent, value);
 }
 
 #[cold]
