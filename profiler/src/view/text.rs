@@ -21,6 +21,7 @@ pub(crate) fn printable(text: &str, most: usize) -> String {
 }
 
 /// A text of several sources as one line that a terminal shows as it is.
+#[cfg(feature = "cli")]
 pub(crate) fn printable_line(text: &str) -> String {
     const MOST: usize = 4096;
     printable(&text.replace(['\n', '\t'], " "), MOST)

@@ -56,6 +56,7 @@ impl Evidence {
 pub(crate) struct Fed {
     pub(crate) digest: Digest,
     /// The spans; a row's name is the number of its site.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub(crate) spans: SpanTable,
 }
 
