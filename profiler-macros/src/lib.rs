@@ -73,6 +73,9 @@ pub fn measured(args: TokenStream, item: TokenStream) -> TokenStream {
 /// Statistics of the tensors in a value: of a function's return value, a `let`, a parameter.
 ///
 /// Forms: `record_stats`, `record_stats("label")`, `record_stats(label)`, each also with `allow_nonfinite`.
+///
+/// `{#}` in the label counts the calls under the same parent span. On a `measured` function, `async` or not, it counts
+/// inside the call, whose trace it opens, and so is 0.
 #[proc_macro_attribute]
 pub fn record_stats(args: TokenStream, item: TokenStream) -> TokenStream {
     attribute(Kind::RecordStats, args, item)

@@ -200,6 +200,7 @@ pub fn locals(
 ) -> candle_core::Result<Tensor> {
     #[profile_span(name = "{guard} {key}")]
     let guard = guard + span + text0 + noted0 + argument0 + argument1 + turns;
+    let _ = key;
     #[measured]
     for parked in 0..guard {
         if parked > 100 {
