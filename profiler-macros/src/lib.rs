@@ -62,6 +62,7 @@ pub fn profile_span(args: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// Options: `infer`, `name = "…"`, `device = EXPR`, `step = EXPR`, `items = EXPR`, `tags(key = EXPR, …)`,
 /// `gradients = EXPR` (a `&GradientCapturePlan`, evaluated when the call is captured), `ops`, `ops(stats)`, `crate = path`.
+/// `?` cannot stand in the expression of `items`: write `items = x.dims()[0]`.
 /// A call fails with the `Err` it returns, but for functions whose return type holds `impl Trait` or that are
 /// `#[track_caller]`: their bodies stay where they are, and only a panic is seen. A measured statement or turn of a loop
 /// fails with the `Err` that leaves it by `?`, except in such functions, in closures and in `async` functions.

@@ -178,7 +178,8 @@ impl Numerics {
             ));
         }
         if self.compared == 0 {
-            return Some("the numbers cannot be compared: no label is on both sides".to_owned());
+            let none = "the numbers cannot be compared: no label is on both sides in traces of the same step";
+            return Some(none.to_owned());
         }
         let missing: Vec<&str> = self.only.iter().flatten().map(String::as_str).collect();
         (!missing.is_empty()).then(|| format!("only one side has {}", named(&missing)))
