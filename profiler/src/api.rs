@@ -244,7 +244,8 @@ pub fn backward_step<O: candle_nn::Optimizer>(
         let at = site(Location::caller());
         crate::observe::watch_gradients(&AFTER, &at, loss, &grads);
     }
-    let before = watches().then(|| crate::tensor::Moves::before(loss, &grads));
+    let address = std::ptr::from_ref(optimizer).addr();
+    let before = watches().then(|| crate::tensor::Moves::before(address, loss, &grads));
     {
         let _span = step_span("optimizer", ExecutionStep::Optimizer);
         optimizer.step(&grads)?;

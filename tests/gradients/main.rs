@@ -1,6 +1,7 @@
 //! Gradients: state, norm and reason of each variable, whatever the store goes through, and exact lists of them.
 
 mod lists;
+mod moves;
 mod promises;
 mod stores;
 

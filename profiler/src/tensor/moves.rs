@@ -12,20 +12,26 @@ use super::stats;
 use crate::record::{Evidence, name_of};
 use crate::trace::GradientState;
 
-/// The variables that an optimizer has been seen to move.
-static MOVED: Mutex<Option<HashSet<u64>>> = Mutex::new(None);
+/// Which optimizer, by its address, has been seen to move which variable.
+static MOVED: Mutex<Option<HashSet<(usize, u64)>>> = Mutex::new(None);
+
+/// A gradient whose norm is a smaller part of its variable's is rounding, such as a bias before a batch norm has.
+const ROUNDING: f64 = 1e-6;
 
 /// What the variables of a loss were before the optimizer ran.
 pub(crate) struct Moves {
+    optimizer: usize,
     variables: Vec<(u64, Fingerprint)>,
 }
 
 /// Figures that change with the elements.
 type Fingerprint = [u64; 3];
 
-fn fingerprint(tensor: &Tensor) -> Option<Fingerprint> {
+/// The figures, and the norm.
+fn fingerprint(tensor: &Tensor) -> Option<(Fingerprint, f64)> {
     let found = stats::statistics(tensor).ok()?;
-    Some([found.mean, found.l2, found.std].map(f64::to_bits))
+    let figures = [found.mean, found.l2, found.std].map(f64::to_bits);
+    Some((figures, found.l2))
 }
 
 /// The variables of a loss, in the order of their use.
@@ -35,21 +41,23 @@ fn variables(loss: &Tensor) -> Vec<&Tensor> {
 }
 
 impl Moves {
-    /// Looks at the variables that have a gradient.
-    pub(crate) fn before(loss: &Tensor, grads: &GradStore) -> Self {
+    /// Looks at the variables that have a gradient, before the optimizer at this address runs.
+    pub(crate) fn before(optimizer: usize, loss: &Tensor, grads: &GradStore) -> Self {
         let look = |variable: &Tensor| {
-            let present = matches!(
-                state_of(grads.get(variable)),
-                Ok((GradientState::Present, _))
-            );
-            let found = fingerprint(variable).filter(|_| present)?;
-            Some((serial(variable.id()), found))
+            let Ok((GradientState::Present, Some(gradient))) = state_of(grads.get(variable)) else {
+                return None;
+            };
+            let (figures, norm) = fingerprint(variable)?;
+            (gradient > ROUNDING * norm).then(|| (serial(variable.id()), figures))
         };
         let variables = variables(loss).into_iter().filter_map(look).collect();
-        Self { variables }
+        Self {
+            optimizer,
+            variables,
+        }
     }
 
-    /// Looks at them again: tells of those that stood still although they were moved in an earlier step.
+    /// Looks at them again: tells of those that stood still although the same optimizer moved them in an earlier step.
     pub(crate) fn after(&self, loss: &Tensor, emit: &mut dyn FnMut(Evidence)) {
         let mut moved = MOVED.lock().unwrap_or_else(PoisonError::into_inner);
         let moved = moved.get_or_insert_default();
@@ -59,9 +67,10 @@ impl Moves {
             let Some((_, before)) = self.variables.iter().find(|(serial, _)| *serial == own) else {
                 continue;
             };
-            if fingerprint(variable).is_none_or(|after| after != *before) {
-                moved.insert(own);
-            } else if moved.contains(&own) {
+            let pair = (self.optimizer, own);
+            if fingerprint(variable).is_none_or(|(after, _)| after != *before) {
+                moved.insert(pair);
+            } else if moved.contains(&pair) {
                 let unnamed = || format!("#{order} {:?}", variable.dims());
                 still.push(name_of(own).unwrap_or_else(unnamed));
             }
