@@ -19,8 +19,8 @@ pub mod outcome;
 #[cfg(feature = "candle")]
 pub use crate::tensor::Variables;
 pub use crossing::{
-    Blank, Given, Hidden, Lent, NotOkay, Okay, Shown, crossed, crossed_bare, crossing, given, through,
-    through_result,
+    Blank, Given, Hidden, Lent, NotOkay, Okay, Shown, crossed, crossed_bare, crossing, given,
+    through, through_result,
 };
 pub use gradients::{HoldsGradients, descends};
 #[cfg(feature = "candle")]
