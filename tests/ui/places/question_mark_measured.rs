@@ -1,8 +1,16 @@
 use candle_profiler::*;
 #[measured]
-fn q(s: &str) -> Result<u32, String> {
+fn q(s: &str) -> Result<u32, Lost> {
     let n: u32 = s.parse()?;
     Ok(n)
 }
 
 fn main() {}
+
+struct Lost;
+
+impl From<std::fmt::Error> for Lost {
+    fn from(_: std::fmt::Error) -> Self {
+        Self
+    }
+}
