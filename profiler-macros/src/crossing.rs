@@ -279,8 +279,12 @@ impl Crossing {
             Some(_) => quote_spanned!(site=> let #pattern = #value; #private::#call;),
             None => quote_spanned!(site=> #private::#call;),
         };
+        // What holds nothing to look at is known to the compiler, and the rest is not there then.
+        let holds = self.parts.is_none().then(
+            || quote_spanned!(site=> ::core::option::Option::is_some(&#private::Shown(#value).shown()) &&),
+        );
         quote_spanned! {site=>
-            if #private::crossing() {
+            if #holds #private::crossing() {
                 #call
             }
         }

@@ -112,29 +112,45 @@ pub fn crossing() -> bool {
 }
 
 /// Looks at arguments that a function takes.
-#[inline]
+///
+/// Which of them hold something to look at is known when the function is compiled: where none does, nothing is left of
+/// this, as of the two below.
+#[inline(always)]
 pub fn given(taken: &[Option<&dyn Observe>]) -> Given {
     #[cfg(feature = "candle")]
-    if recorder().is_some() {
-        return crate::tensor::cut::given(&|each| show(taken, each));
+    if holds(taken) && recorder().is_some() {
+        return notice(taken);
     }
     let _ = taken;
     <Given as Default>::default()
 }
 
-/// Looks at the arguments of a function and at what it returns, inside its span.
+#[inline(always)]
+fn holds(values: &[Option<&dyn Observe>]) -> bool {
+    values.iter().any(Option::is_some)
+}
+
+#[cfg(feature = "candle")]
 #[cold]
+fn notice(taken: &[Option<&dyn Observe>]) -> Given {
+    crate::tensor::cut::given(&|each| show(taken, each))
+}
+
+/// Looks at the arguments of a function and at what it returns, inside its span.
+#[inline(always)]
 pub fn crossed(
     hints: u32,
     given: Given,
     lent: &[Option<&dyn Observe>],
     returned: &[Option<&dyn Observe>],
 ) {
-    cross(hints, None, given, lent, returned);
+    if holds(returned) {
+        cross(hints, None, given, lent, returned);
+    }
 }
 
 /// The same for a function that has no span.
-#[cold]
+#[inline(always)]
 pub fn crossed_bare(
     hints: u32,
     site: &'static RecordSite,
@@ -142,10 +158,13 @@ pub fn crossed_bare(
     lent: &[Option<&dyn Observe>],
     returned: &[Option<&dyn Observe>],
 ) {
-    cross(hints, Some(site), given, lent, returned);
+    if holds(returned) {
+        cross(hints, Some(site), given, lent, returned);
+    }
 }
 
 #[cfg(feature = "candle")]
+#[cold]
 fn cross(
     hints: u32,
     site: Option<&'static RecordSite>,
