@@ -67,11 +67,11 @@ mod tests {
                 "moe-0123/9f8e7d/src/lib.rs",
             ),
             (
-                "/home/alice/work/moe/src/layers/src/gate.rs",
+                "/home/alice/moe/src/layers/src/gate.rs",
                 "layers/src/gate.rs",
             ),
             (
-                "/home/alice/work/moe/examples/train.rs",
+                "/home/alice/moe/examples/train.rs",
                 "moe/examples/train.rs",
             ),
             ("/home/alice/build.rs", "build.rs"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -53,20 +53,14 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         };
         return tensorboard(traces, folder, out);
     }
-    let write = |to: &mut dyn Write| match arguments.to {
-        Format::Chrome => export::chrome(&traces, to),
-        Format::Speedscope => export::speedscope(&traces, to),
-        Format::Folded | Format::Tensorboard => export::folded(&traces, to),
-    };
-    match &arguments.output {
-        None => write(out)?,
-        Some(path) => {
-            let mut file =
-                BufWriter::with_capacity(1 << 18, output::create(path, arguments.force)?);
-            let written = write(&mut file).and_then(|()| file.flush());
-            written.with_context(|| format!("write {}", path.display()))?;
-        }
-    }
+    let path = arguments.output.as_deref();
+    output::write_to(path, arguments.force, out, |to| {
+        Ok(match arguments.to {
+            Format::Chrome => export::chrome(&traces, to),
+            Format::Speedscope => export::speedscope(&traces, to),
+            Format::Folded | Format::Tensorboard => export::folded(&traces, to),
+        }?)
+    })?;
     Ok(Verdict::Well)
 }
 
@@ -83,9 +77,9 @@ fn tensorboard(traces: Vec<TraceDocument>, folder: &Path, out: &mut dyn Write) -
         let id = traces.first().map_or("", |trace| &trace.run.run_id);
         // TensorBoard knows its files by this word, and reads them in the order of their names.
         let path = folder.join(format!("events.out.tfevents.{}", safe(id)));
-        let mut file = BufWriter::new(output::create(&path, true)?);
-        let written = export::tensorboard(&traces, &mut file).and_then(|()| file.flush());
-        written.with_context(|| format!("write {}", path.display()))?;
+        output::write_to(Some(&path), true, out, |to| {
+            Ok(export::tensorboard(&traces, to)?)
+        })?;
         writeln!(out, "{}", path.display())?;
     }
     Ok(Verdict::Well)

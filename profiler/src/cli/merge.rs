@@ -1,13 +1,14 @@
 //! `candle-profile merge`: the ranks of one step as one trace.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 
 use super::{Verdict, input, output};
-use crate::trace::{TraceDocument, TraceEvent, analyze_health};
+use crate::trace::document::write_lines;
+use crate::trace::{TraceDocument, analyze_health};
 use crate::view::merge::{self, merge};
 
 /// Merge the traces of the ranks of one step into one valid trace, one tree for each rank.
@@ -54,22 +55,7 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         analyze_health(&merged).structurally_valid,
         "the merged trace would be invalid"
     );
-    match &arguments.output {
-        None => lines(out, &events)?,
-        Some(path) => {
-            let mut file =
-                BufWriter::with_capacity(1 << 18, output::create(path, arguments.force)?);
-            let written = lines(&mut file, &events).and_then(|()| Ok(file.flush()?));
-            written.with_context(|| format!("write {}", path.display()))?;
-        }
-    }
+    let path = arguments.output.as_deref();
+    output::write_to(path, arguments.force, out, |to| write_lines(to, &events))?;
     Ok(Verdict::Well)
-}
-
-fn lines(to: &mut dyn Write, events: &[TraceEvent]) -> Result<()> {
-    for event in events {
-        serde_json::to_writer(&mut *to, event)?;
-        to.write_all(b"\n")?;
-    }
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Where results go.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -60,6 +60,21 @@ pub(super) fn json(out: &mut dyn Write, value: &Value) -> Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)?;
     Ok(())
+}
+
+/// Has `write` write to the file, where one is named, else to standard output.
+pub(super) fn write_to(
+    path: Option<&Path>,
+    force: bool,
+    out: &mut dyn Write,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    let Some(path) = path else {
+        return write(out);
+    };
+    let mut file = BufWriter::with_capacity(1 << 18, create(path, force)?);
+    let written = write(&mut file).and_then(|()| Ok(file.flush()?));
+    written.with_context(|| format!("write {}", path.display()))
 }
 
 /// Writes a file that was not there; `force` replaces one that was.

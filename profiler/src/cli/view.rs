@@ -1,9 +1,9 @@
 //! `candle-profile view`: a page to look at traces with.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
 use super::{Verdict, input, output};
@@ -36,14 +36,9 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
             digest,
         });
     }
-    match &arguments.output {
-        None => page::write(&traces, out)?,
-        Some(path) => {
-            let mut file =
-                BufWriter::with_capacity(1 << 18, output::create(path, arguments.force)?);
-            let written = page::write(&traces, &mut file).and_then(|()| file.flush());
-            written.with_context(|| format!("write {}", path.display()))?;
-        }
-    }
+    let path = arguments.output.as_deref();
+    output::write_to(path, arguments.force, out, |to| {
+        Ok(page::write(&traces, to)?)
+    })?;
     Ok(Verdict::Well)
 }

@@ -163,18 +163,28 @@ impl Shared {
         };
         // The clock is read under the lock, here and at the end: then readings are in the order of
         // what they mean, on all threads, and a child cannot reach beyond its parent.
-        let start_ns = self.elapsed_ns();
-        let start = SpanStartEvent {
+        let start = self.start_now(name, kind, step, measured);
+        SpanId(state.begin(start, parent.map(|parent| parent.0)))
+    }
+
+    /// A span that begins now, without its number and its parent.
+    fn start_now(
+        &self,
+        name: String,
+        kind: SpanKind,
+        step: Option<ExecutionStep>,
+        measured: bool,
+    ) -> SpanStartEvent {
+        SpanStartEvent {
             id: String::new(),
             parent_id: None,
             name,
-            start_ns,
+            start_ns: self.elapsed_ns(),
             kind,
             measured,
             step,
             extra: None,
-        };
-        SpanId(state.begin(start, parent.map(|parent| parent.0)))
+        }
     }
 
     /// Begins the span of a future, on no thread's stack, below the innermost open span of this thread or `parent`. Its
@@ -190,17 +200,7 @@ impl Shared {
         let Ok(mut state) = self.state() else {
             return SpanId(0);
         };
-        let start_ns = self.elapsed_ns();
-        let mut start = SpanStartEvent {
-            id: String::new(),
-            parent_id: None,
-            name,
-            start_ns,
-            kind,
-            measured,
-            step,
-            extra: None,
-        };
+        let mut start = self.start_now(name, kind, step, measured);
         let parent = parent.map_or_else(|| state.top(), |parent| parent.0);
         let id = state.new_span(&start, parent, OPEN);
         start.id = span_name(id);

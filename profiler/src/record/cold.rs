@@ -97,10 +97,6 @@ pub(crate) enum Owner {
 }
 
 /// What can be observed. The writer fills in the span's id.
-#[cfg_attr(
-    not(feature = "candle"),
-    allow(dead_code, reason = "without candle there are only numbers to observe")
-)]
 pub(crate) enum Evidence {
     Statistics {
         event: Box<TensorStatsEvent>,

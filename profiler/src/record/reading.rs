@@ -71,6 +71,16 @@ enum What {
     Unrecorded,
 }
 
+/// Where a span is whose path is asked for.
+enum Inside {
+    /// Open on this stack.
+    Stack,
+    /// It ended on this stack, below what is open there.
+    EndedOnStack,
+    /// On no stack, or another.
+    Elsewhere,
+}
+
 /// A record that cannot be read before another stream has been.
 struct Waits(Box<Cold>);
 
@@ -262,54 +272,42 @@ impl Reading {
                 cost,
             } => {
                 let detached = self.detached();
-                match owner {
-                    Owner::Innermost => {
-                        let (id, span, since) = match self.stack.last() {
-                            Some(frame) => (frame.id, frame.name.clone(), frame.start_ns),
-                            None => (ROOT, SpanName::Root, 0),
-                        };
-                        let path = &|| self.path(None);
-                        let at = Where {
-                            id,
-                            span,
-                            path,
-                            detached,
-                            now,
-                            since,
-                        };
-                        replay.evidence(at, evidence);
-                    }
+                let mut since = 0;
+                let (id, span, inside) = match owner {
+                    Owner::Innermost => match self.stack.last() {
+                        Some(frame) => {
+                            since = frame.start_ns;
+                            (frame.id, frame.name.clone(), Inside::Stack)
+                        }
+                        None => (ROOT, SpanName::Root, Inside::Stack),
+                    },
                     Owner::LastEnded => {
                         let (id, span) = self.last_ended_mut().clone();
+                        // A level that has had no span is the last itself.
                         let own = self.stack.last().is_none_or(|frame| frame.id != id);
-                        let name = span.clone();
-                        let path = &|| self.path(own.then_some(&name));
-                        let at = Where {
-                            id,
-                            span,
-                            path,
-                            detached,
-                            now,
-                            since: 0,
-                        };
-                        replay.evidence(at, evidence);
+                        let inside = if own { Inside::EndedOnStack } else { Inside::Stack };
+                        (id, span, inside)
                     }
                     Owner::Cell(cell) => {
                         let id = cell.id().unwrap_or(ROOT);
-                        let span = SpanName::of_cell(&cell);
-                        let name = span.clone();
-                        let path = &|| name.resolve().into_owned();
-                        let at = Where {
-                            id,
-                            span,
-                            path,
-                            detached,
-                            now,
-                            since: 0,
-                        };
-                        replay.evidence(at, evidence);
+                        (id, SpanName::of_cell(&cell), Inside::Elsewhere)
                     }
-                }
+                };
+                let name = span.clone();
+                let path = &|| match inside {
+                    Inside::Stack => self.path(None),
+                    Inside::EndedOnStack => self.path(Some(&name)),
+                    Inside::Elsewhere => name.resolve().into_owned(),
+                };
+                let at = Where {
+                    id,
+                    span,
+                    path,
+                    detached,
+                    now,
+                    since,
+                };
+                replay.evidence(at, evidence);
                 let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(cost));
                 self.overhead(replay, cost);
             }

@@ -43,10 +43,6 @@ pub(crate) fn evidence(
     session: Option<&Session>,
     emit: &mut dyn FnMut(Evidence),
 ) {
-    let root = match request.root {
-        "" => ROOT,
-        root => root,
-    };
     if let Some(plan) = session.and_then(|session| session.plan.as_ref()) {
         // Whoever promises an exact list gets exactly that.
         if request.root.is_empty() || request.root == plan.root {
@@ -60,14 +56,28 @@ pub(crate) fn evidence(
         }
         return;
     }
-    let since = session.and_then(|session| session.watch.as_ref());
-    let mut wanted = wanted(request, grads, since.map(|watch| watch.since));
-    wanted.retain(|wanted| request.only.is_empty() || begins(&wanted.key, request.only));
-    events(root, look_up(wanted, request, grads), emit);
+    let found = look_up(wanted(request, grads, session), request, grads);
+    events(root_of(request), found, emit);
 }
 
-/// The variables, listed or found: named ones in the order of the list or of their names, the others in that of use.
-fn wanted(request: &Request<'_>, grads: &GradStore, since: Option<u64>) -> Vec<Wanted> {
+/// What was differentiated, by the name it has where it was given none.
+fn root_of<'a>(request: &Request<'a>) -> &'a str {
+    match request.root {
+        "" => ROOT,
+        root => root,
+    }
+}
+
+/// The variables that are asked for, of those listed or found.
+fn wanted(request: &Request<'_>, grads: &GradStore, session: Option<&Session>) -> Vec<Wanted> {
+    let watch = session.and_then(|session| session.watch.as_ref());
+    let mut wanted = all(request, grads, watch.map(|watch| watch.since));
+    wanted.retain(|wanted| request.only.is_empty() || begins(&wanted.key, request.only));
+    wanted
+}
+
+/// All variables, listed or found: named ones in the order of the list or of their names, the others in that of use.
+fn all(request: &Request<'_>, grads: &GradStore, since: Option<u64>) -> Vec<Wanted> {
     if let Some(listed) = request.listed {
         return unnamed_by_order(listed);
     }
@@ -215,21 +225,14 @@ pub(crate) fn norm_after(
     session: Option<&Session>,
     emit: &mut dyn FnMut(Evidence),
 ) {
-    let root = match request.root {
-        "" => ROOT,
-        root => root,
-    };
-    let since = session.and_then(|session| session.watch.as_ref());
-    let mut wanted = wanted(request, grads, since.map(|watch| watch.since));
-    wanted.retain(|wanted| request.only.is_empty() || begins(&wanted.key, request.only));
     let mut norms = Norms::default();
-    for wanted in wanted {
+    for wanted in wanted(request, grads, session) {
         let gradient = wanted.id.and_then(|id| grads.get_id(id));
         if let Ok((state, norm)) = state_of(gradient) {
             norms.add(None, state, norm);
         }
     }
-    norms.tell(&format!("{}/after", norm_label(root)), emit);
+    norms.tell(&format!("{}/after", norm_label(root_of(request))), emit);
 }
 
 /// Why a variable has no gradient, and whether a cut graph may be the better reason.

@@ -238,14 +238,20 @@ pub fn write_jsonl(path: impl AsRef<Path>, events: &[TraceEvent]) -> Result<()> 
             std::fs::create_dir_all(folder)?;
         }
         let mut file = BufWriter::new(File::create(path)?);
-        for event in events {
-            serde_json::to_writer(&mut file, event)?;
-            file.write_all(b"\n")?;
-        }
+        write_lines(&mut file, events)?;
         file.flush()?;
         Ok(())
     };
     write().with_context(|| format!("write trace {}", path.display()))
+}
+
+/// Writes events as lines.
+pub(crate) fn write_lines(to: &mut dyn Write, events: &[TraceEvent]) -> Result<()> {
+    for event in events {
+        serde_json::to_writer(&mut *to, event)?;
+        to.write_all(b"\n")?;
+    }
+    Ok(())
 }
 
 /// Puts a document together event by event, and refuses what cannot stand where it does.

@@ -25,7 +25,7 @@ macro_rules! avx2 {
     };
 }
 
-narrow!(Narrow, Wide, avx2, x => Wide(
+narrow!(Avx2, Narrow, Wide, avx2, x => Wide(
     _mm256_cvtps_pd(_mm256_castps256_ps128(x)),
     _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(x)),
 ));
@@ -150,30 +150,5 @@ impl WideVector for Wide {
     #[inline(always)]
     fn minus(self, other: Self) -> Self {
         halves!(_mm256_sub_pd(self, other))
-    }
-}
-
-impl Isa for Avx2 {
-    type Narrow = Narrow;
-    type Wide = Wide;
-
-    #[inline(always)]
-    fn bf16(elements: &[bf16; WIDTH]) -> Narrow {
-        Narrow::of_bf16(elements)
-    }
-
-    #[inline(always)]
-    fn f16(elements: &[f16; WIDTH]) -> Narrow {
-        Narrow::of_f16(elements)
-    }
-
-    #[inline(always)]
-    fn u8(elements: &[u8; WIDTH]) -> Narrow {
-        Narrow::of_u8(elements)
-    }
-
-    #[inline(always)]
-    fn i16(elements: &[i16; WIDTH]) -> Narrow {
-        Narrow::of_i16(elements)
     }
 }

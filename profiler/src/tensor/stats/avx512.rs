@@ -26,7 +26,7 @@ macro_rules! avx512 {
     };
 }
 
-narrow!(Narrow, Wide, avx512, x => Wide(_mm512_cvtps_pd(x)));
+narrow!(Avx512, Narrow, Wide, avx512, x => Wide(_mm512_cvtps_pd(x)));
 
 impl Vector for Wide {
     type Num = f64;
@@ -121,30 +121,5 @@ impl WideVector for Wide {
     #[inline(always)]
     fn minus(self, other: Self) -> Self {
         avx512! { Wide(_mm512_sub_pd(self.0, other.0)) }
-    }
-}
-
-impl Isa for Avx512 {
-    type Narrow = Narrow;
-    type Wide = Wide;
-
-    #[inline(always)]
-    fn bf16(elements: &[bf16; WIDTH]) -> Narrow {
-        Narrow::of_bf16(elements)
-    }
-
-    #[inline(always)]
-    fn f16(elements: &[f16; WIDTH]) -> Narrow {
-        Narrow::of_f16(elements)
-    }
-
-    #[inline(always)]
-    fn u8(elements: &[u8; WIDTH]) -> Narrow {
-        Narrow::of_u8(elements)
-    }
-
-    #[inline(always)]
-    fn i16(elements: &[i16; WIDTH]) -> Narrow {
-        Narrow::of_i16(elements)
     }
 }

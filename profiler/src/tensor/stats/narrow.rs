@@ -1,9 +1,9 @@
 //! Eight f32 in a register of AVX2, which the AVX-512 variant uses too: only what is wide differs.
 
-/// The vector `$Narrow` whose numbers `$widen` makes a `$Wide`. `$intrinsics` is the macro in whose braces intrinsics of
-/// the instruction set may stand.
+/// The instruction set `$Isa` with the vector `$Narrow`, whose numbers `$widen` makes a `$Wide`. `$intrinsics` is the macro
+/// in whose braces intrinsics of the instruction set may stand.
 macro_rules! narrow {
-    ($Narrow:ident, $Wide:ident, $intrinsics:ident, $x:ident => $widen:expr) => {
+    ($Isa:ident, $Narrow:ident, $Wide:ident, $intrinsics:ident, $x:ident => $widen:expr) => {
         /// Eight f32.
         #[derive(Clone, Copy)]
         pub(super) struct $Narrow(__m256);
@@ -90,9 +90,12 @@ macro_rules! narrow {
             }
         }
 
-        impl $Narrow {
+        impl Isa for $Isa {
+            type Narrow = $Narrow;
+            type Wide = $Wide;
+
             #[inline(always)]
-            pub(super) fn of_bf16(elements: &[bf16; WIDTH]) -> Self {
+            fn bf16(elements: &[bf16; WIDTH]) -> $Narrow {
                 $intrinsics! {
                     let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(elements.as_ptr().cast()));
                     $Narrow(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits)))
@@ -100,12 +103,12 @@ macro_rules! narrow {
             }
 
             #[inline(always)]
-            pub(super) fn of_f16(elements: &[f16; WIDTH]) -> Self {
+            fn f16(elements: &[f16; WIDTH]) -> $Narrow {
                 $intrinsics! { $Narrow(_mm256_cvtph_ps(_mm_loadu_si128(elements.as_ptr().cast()))) }
             }
 
             #[inline(always)]
-            pub(super) fn of_u8(elements: &[u8; WIDTH]) -> Self {
+            fn u8(elements: &[u8; WIDTH]) -> $Narrow {
                 $intrinsics! {
                     let wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64(elements.as_ptr().cast()));
                     $Narrow(_mm256_cvtepi32_ps(wide))
@@ -113,7 +116,7 @@ macro_rules! narrow {
             }
 
             #[inline(always)]
-            pub(super) fn of_i16(elements: &[i16; WIDTH]) -> Self {
+            fn i16(elements: &[i16; WIDTH]) -> $Narrow {
                 $intrinsics! {
                     let wide = _mm256_cvtepi16_epi32(_mm_loadu_si128(elements.as_ptr().cast()));
                     $Narrow(_mm256_cvtepi32_ps(wide))

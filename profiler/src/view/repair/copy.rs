@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use super::place::Target;
 use super::scan::{Line, Scan, lines_of};
 use super::{LeftOut, MOST_TOLD};
+use crate::trace::document::write_lines;
 use crate::trace::{RunOutcome, TerminalEvent, TraceEvent};
 
 const REASON: &str = "the trace broke off before its end, and was repaired";
@@ -66,22 +67,22 @@ impl Copied {
             }
         }
         for start in &scan.listed {
-            add(to, &TraceEvent::SpanStart(start.clone()))?;
+            write_lines(to, &[TraceEvent::SpanStart(start.clone())])?;
         }
         match terminal {
             Some(line) => {
                 to.write_all(&line)?;
                 self.kept += 1;
             }
-            None => add(
-                to,
-                &TraceEvent::Terminal(TerminalEvent {
+            None => {
+                let terminal = TerminalEvent {
                     outcome: RunOutcome::Failed,
                     timestamp_ns: scan.latest_ns,
                     reason: Some(REASON.to_owned()),
                     extra: None,
-                }),
-            )?,
+                };
+                write_lines(to, &[TraceEvent::Terminal(terminal)])?;
+            }
         }
         to.flush()?;
         Ok(())
@@ -97,12 +98,6 @@ impl Copied {
             });
         }
     }
-}
-
-fn add(to: &mut impl Write, event: &TraceEvent) -> Result<()> {
-    serde_json::to_writer(&mut *to, event)?;
-    to.write_all(b"\n")?;
-    Ok(())
 }
 
 /// Why a line cannot be kept, if it cannot.
