@@ -14,20 +14,22 @@ pub use crate::trace::SpanKind;
 
 mod crossing;
 mod gradients;
+mod operands;
 mod operation;
 pub mod outcome;
 #[cfg(feature = "candle")]
 pub use crate::tensor::Variables;
 pub use crossing::{
-    Blank, Given, Hidden, Lent, NotOkay, Okay, Shown, crossed, crossed_bare, crossing, given,
-    through, through_result,
+    Blank, Given, Hidden, NotOkay, Okay, Shown, crossed, crossed_bare, crossing, given, through,
+    through_result,
 };
 pub use gradients::{HoldsGradients, descends};
 #[cfg(feature = "candle")]
 pub use gradients::{
     Noted, gradients_after, gradients_given, noted, noted_of_loss, record_gradients,
 };
-pub use operation::{OpBegin, OpSite, Operands, op, op_begin};
+pub use operands::Operands;
+pub use operation::{OpBegin, OpSite, op, op_begin};
 pub use outcome::outcome;
 
 use crate::capture;

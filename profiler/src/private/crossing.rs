@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Deref;
 
+use super::operands::Operands;
 use crate::observe::Observe;
 use crate::record::{RecordSite, recorder};
 
@@ -172,15 +173,9 @@ fn cross(
     lent: &[Option<&dyn Observe>],
     returned: &[Option<&dyn Observe>],
 ) {
-    use crate::record::{Crossed, Ended, Hints};
-    crate::tensor::cut::crossed(
-        &Ended::here(),
-        Crossed::Function(Hints(hints)),
-        site,
-        given,
-        &|each| show(lent, each),
-        &|each| show(returned, each),
-    );
+    let (lent, returned): (Shows<'_>, Shows<'_>) =
+        (&|each| show(lent, each), &|each| show(returned, each));
+    report(hints, site, given, lent, returned);
 }
 
 #[cfg(not(feature = "candle"))]
@@ -200,41 +195,29 @@ fn show(values: &[Option<&dyn Observe>], each: &mut dyn FnMut(&candle_core::Tens
     }
 }
 
-/// Arguments that are references to tensors by their written types, and told by those they turn out to have.
-pub trait Lent {
-    /// Shows each tensor.
-    #[cfg(feature = "candle")]
-    fn show(&self, each: &mut dyn FnMut(&candle_core::Tensor));
-}
+/// Shows tensors one by one.
+#[cfg(feature = "candle")]
+type Shows<'a> = &'a dyn Fn(&mut dyn FnMut(&candle_core::Tensor));
 
-macro_rules! lent {
-    ($($name:ident)+) => {
-        impl<$($name),+> Lent for ($($name,)+) {
-            #[cfg(feature = "candle")]
-            fn show(&self, each: &mut dyn FnMut(&candle_core::Tensor)) {
-                #[allow(non_snake_case, reason = "the names of the types serve for the members")]
-                let ($($name,)+) = self;
-                $(if let Some(tensor) = crate::tensor::as_tensor($name) {
-                    each(tensor);
-                })+
-            }
-        }
-    };
+#[cfg(feature = "candle")]
+fn report(
+    hints: u32,
+    site: Option<&'static RecordSite>,
+    given: Given,
+    lent: Shows<'_>,
+    returned: Shows<'_>,
+) {
+    use crate::record::{Crossed, Ended, Hints};
+    let what = Crossed::Function(Hints(hints));
+    crate::tensor::cut::crossed(&Ended::here(), what, site, given, lent, returned);
 }
-
-lent! { A }
-lent! { A B }
-lent! { A B C }
-lent! { A B C D }
-lent! { A B C D E }
-lent! { A B C D E F }
 
 /// Lets a tensor through that a function returns, having looked at it and at the arguments: what [`crossed`] does, in
 /// the fewest words, for the most frequent kind of function.
 #[inline(always)]
-pub fn through<T>(value: T, hints: u32, lent: impl Lent) -> T {
+pub fn through<T>(value: T, hints: u32, lent: impl Operands) -> T {
     if crossing() {
-        look(hints, &lent, Some(&value));
+        look(hints, &lent, &value);
     }
     value
 }
@@ -244,7 +227,7 @@ pub fn through<T>(value: T, hints: u32, lent: impl Lent) -> T {
 pub fn through_result<T>(
     value: T,
     hints: u32,
-    lent: impl Lent,
+    lent: impl Operands,
     shown: impl FnOnce(&T) -> Option<&dyn Observe>,
 ) -> T {
     if crossing() {
@@ -254,35 +237,22 @@ pub fn through_result<T>(
 }
 
 #[cold]
-fn look_into(hints: u32, lent: &dyn Lent, value: Option<&dyn Observe>) {
+fn look_into(hints: u32, lent: &dyn Operands, value: Option<&dyn Observe>) {
     #[cfg(feature = "candle")]
     if let Some(value) = value {
-        use crate::record::{Crossed, Ended, Hints};
-        crate::tensor::cut::crossed(
-            &Ended::here(),
-            Crossed::Function(Hints(hints)),
-            None,
-            Given::default(),
-            &|each| lent.show(each),
-            &|each| crate::observe::tensors(value, each),
-        );
+        let (lent, returned): (Shows<'_>, Shows<'_>) = (&|each| lent.show(each), &|each| {
+            crate::observe::tensors(value, each);
+        });
+        report(hints, None, Given::default(), lent, returned);
     }
     let _ = (hints, lent, value);
 }
 
 #[cold]
-fn look<T>(hints: u32, lent: &dyn Lent, value: Option<&T>) {
+fn look<T>(hints: u32, lent: &dyn Operands, value: &T) {
     #[cfg(feature = "candle")]
-    if let Some(tensor) = value.and_then(crate::tensor::as_tensor) {
-        use crate::record::{Crossed, Ended, Hints};
-        crate::tensor::cut::crossed(
-            &Ended::here(),
-            Crossed::Function(Hints(hints)),
-            None,
-            Given::default(),
-            &|each| lent.show(each),
-            &|each| each(tensor),
-        );
+    if let Some(tensor) = crate::tensor::as_tensor(value) {
+        look_into(hints, lent, Some(tensor));
     }
     let _ = (hints, lent, value);
 }

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use super::operands::Operands;
 use crate::record::Name;
 
 /// A place that calls an operation.
@@ -47,39 +48,6 @@ pub struct OpBegin<T> {
     #[cfg(feature = "candle")]
     started: Option<Box<tensors::Started>>,
     gives: PhantomData<fn() -> T>,
-}
-
-/// References to operands that are only named.
-pub trait Operands {
-    /// Shows each.
-    #[cfg(feature = "candle")]
-    fn show(&self, see: &mut dyn FnMut(&candle_core::Tensor));
-}
-
-macro_rules! operands {
-    ($(($($name:ident $index:tt),*))*) => {$(
-        impl<$($name: ?Sized),*> Operands for ($(&$name,)*) {
-            #[cfg(feature = "candle")]
-            fn show(&self, see: &mut dyn FnMut(&candle_core::Tensor)) {
-                let _ = &see;
-                $(
-                    if let Some(tensor) = crate::tensor::as_tensor(self.$index) {
-                        see(tensor);
-                    }
-                )*
-            }
-        }
-    )*};
-}
-
-operands! {
-    ()
-    (A 0)
-    (A 0, B 1)
-    (A 0, B 1, C 2)
-    (A 0, B 1, C 2, D 3)
-    (A 0, B 1, C 2, D 3, E 4)
-    (A 0, B 1, C 2, D 3, E 4, F 5)
 }
 
 /// Before the operands of a call are evaluated. Costs nothing where no tensor can come.
