@@ -6,100 +6,15 @@
 
 use std::future::Future;
 use std::hint::black_box;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use benches::subject::{Model, annotated, annotated_future, drive, outermost, plain, plain_future};
 use benches::{Outcome, Pair, Race, Targets, repeat};
 use candle_graph::{SpanKind, TraceSession};
 use candle_profiler::{measured, profile_span};
 
 /// Spans of one turn: a burst of some microseconds.
 const BURST: u64 = 500;
-
-#[inline(never)]
-fn plain() {
-    black_box(());
-}
-
-#[inline(never)]
-#[profile_span]
-fn annotated() {
-    black_box(());
-}
-
-struct Model {
-    size: u64,
-}
-
-impl Model {
-    #[inline(never)]
-    #[profile_span]
-    fn method(&self) -> u64 {
-        black_box(self.size)
-    }
-
-    #[inline(never)]
-    #[profile_span]
-    fn generic<T: Copy>(&self, value: T) -> T {
-        black_box(value)
-    }
-}
-
-#[inline(never)]
-#[profile_span]
-fn outermost() {
-    second();
-}
-
-#[inline(never)]
-#[profile_span]
-fn second() {
-    third();
-}
-
-#[inline(never)]
-#[profile_span]
-fn third() {
-    annotated();
-}
-
-/// Is not ready as often as it says.
-struct NotReady(u64);
-
-impl Future for NotReady {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if self.0 == 0 {
-            return Poll::Ready(());
-        }
-        self.0 -= 1;
-        Poll::Pending
-    }
-}
-
-async fn plain_future(polls: u64) {
-    NotReady(polls).await;
-}
-
-#[profile_span]
-async fn annotated_future(polls: u64) {
-    NotReady(polls).await;
-}
-
-/// Polls a future to its end, by calls that no optimiser sees through.
-#[inline(never)]
-fn drive(future: impl Future<Output = ()>) {
-    let mut future = pin!(future);
-    let mut future: Pin<&mut dyn Future<Output = ()>> = future.as_mut();
-    let mut context = Context::from_waker(Waker::noop());
-    while black_box(&mut future)
-        .as_mut()
-        .poll(&mut context)
-        .is_pending()
-    {}
-}
 
 /// The time of so many polls of one future.
 fn polled(future: impl Future<Output = ()>) -> Duration {

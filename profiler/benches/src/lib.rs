@@ -8,6 +8,7 @@
 mod pair;
 mod process;
 mod race;
+pub mod subject;
 mod target;
 
 pub use pair::{Pair, Turns};

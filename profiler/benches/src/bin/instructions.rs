@@ -3,25 +3,12 @@
 //! `instructions KIND COUNT` makes so many calls with the profiler off, `instructions KIND COUNT FOLDER` makes them while
 //! a capture is open that goes into the folder.
 
-use std::future::Future;
 use std::hint::black_box;
 use std::path::Path;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
 
-use anyhow::{Context as _, Result, bail};
-use candle_profiler::{measured, profile_span, profile_step, record_scalar};
-
-#[inline(never)]
-fn plain() {
-    black_box(());
-}
-
-#[inline(never)]
-#[profile_span]
-fn span() {
-    black_box(());
-}
+use anyhow::{Context, Result, bail};
+use benches::subject::{Model, annotated, annotated_future, drive, outermost, plain, plain_future};
+use candle_profiler::{measured, profile_step, record_scalar};
 
 #[inline(never)]
 #[profile_step(forward, name = "block {index}")]
@@ -35,76 +22,7 @@ fn recorded(value: f64) -> f64 {
     black_box(value)
 }
 
-struct Model;
-
-impl Model {
-    #[inline(never)]
-    #[profile_span]
-    fn method(&self) {
-        black_box(self);
-    }
-
-    #[inline(never)]
-    #[profile_span]
-    fn generic<T: Copy>(&self, value: T) -> T {
-        black_box(value)
-    }
-}
-
-#[inline(never)]
-#[profile_span]
-fn outermost() {
-    second();
-}
-
-#[inline(never)]
-#[profile_span]
-fn second() {
-    third();
-}
-
-#[inline(never)]
-#[profile_span]
-fn third() {
-    span();
-}
-
-/// Is not ready as often as it says.
-struct NotReady(u64);
-
-impl Future for NotReady {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if self.0 == 0 {
-            return Poll::Ready(());
-        }
-        self.0 -= 1;
-        Poll::Pending
-    }
-}
-
-async fn plain_future(polls: u64) {
-    NotReady(polls).await;
-}
-
-#[profile_span]
-async fn future(polls: u64) {
-    NotReady(polls).await;
-}
-
-/// Polls to the end, by calls that no optimiser sees through.
-#[inline(never)]
-fn drive(future: impl Future<Output = ()>) {
-    let mut future = pin!(future);
-    let mut future: Pin<&mut dyn Future<Output = ()>> = future.as_mut();
-    let mut context = Context::from_waker(Waker::noop());
-    while black_box(&mut future)
-        .as_mut()
-        .poll(&mut context)
-        .is_pending()
-    {}
-}
+const MODEL: Model = Model { size: 3 };
 
 fn times(count: u64, mut f: impl FnMut()) {
     for _ in 0..count {
@@ -117,22 +35,24 @@ fn times(count: u64, mut f: impl FnMut()) {
 fn counted(kind: &str, count: u64) -> Result<()> {
     match kind {
         "plain" => times(count, plain),
-        "span" => times(count, span),
+        "span" => times(count, annotated),
         "named" => times(count, || {
             named(3);
         }),
         "recorded" => times(count, || {
             recorded(0.5);
         }),
-        "method" => times(count, || Model.method()),
+        "method" => times(count, || {
+            MODEL.method();
+        }),
         "generic" => times(count, || {
-            Model.generic(7u32);
+            MODEL.generic(7u32);
         }),
         "nested" => times(count, outermost),
         "plain-poll" => drive(plain_future(count)),
-        "poll" => drive(future(count)),
+        "poll" => drive(annotated_future(count)),
         "plain-future" => times(count, || drive(plain_future(0))),
-        "future" => times(count, || drive(future(0))),
+        "future" => times(count, || drive(annotated_future(0))),
         _ => bail!("there is no kind {kind}"),
     }
     Ok(())
