@@ -70,10 +70,7 @@ mod tests {
                 "/home/alice/moe/src/layers/src/gate.rs",
                 "layers/src/gate.rs",
             ),
-            (
-                "/home/alice/moe/examples/train.rs",
-                "moe/examples/train.rs",
-            ),
+            ("/home/alice/moe/examples/train.rs", "moe/examples/train.rs"),
             ("/home/alice/build.rs", "build.rs"),
             (r"C:\Users\alice\moe\src\lib.rs", r"moe\src\lib.rs"),
             (

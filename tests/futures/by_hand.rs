@@ -7,18 +7,7 @@ use candle_profiler::{
 };
 use tests::trace::Trace;
 
-use crate::{poll_once, threads, turn, wait};
-
-#[profile_span(name = "leaf {id}")]
-fn leaf(id: u32) {}
-
-#[profile_span(name = "worker {id}")]
-async fn worker(id: u32, turns: u32) {
-    for _ in 0..turns {
-        leaf(id);
-        turn().await;
-    }
-}
+use crate::{leaf, poll_once, threads, wait, worker};
 
 #[profile_span(name = "outer {id}")]
 #[record_scalar("sum")]

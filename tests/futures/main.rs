@@ -10,6 +10,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use candle_profiler::profile_span;
 use tokio::runtime::{Builder, Runtime};
 
 /// Polls a future once.
@@ -37,6 +38,17 @@ fn turn() -> impl Future<Output = ()> + Send {
         context.waker().wake_by_ref();
         Poll::Pending
     })
+}
+
+#[profile_span(name = "leaf {id}")]
+fn leaf(id: u32) {}
+
+#[profile_span(name = "worker {id}")]
+async fn worker(id: u32, turns: u32) {
+    for _ in 0..turns {
+        leaf(id);
+        turn().await;
+    }
 }
 
 fn threads(number: usize) -> Runtime {

@@ -8,18 +8,7 @@ use candle_profiler::{current, measured, profile_span, profile_step, record_scal
 use tests::capturing::{capture, captures, region};
 use tests::trace::Trace;
 
-use crate::{poll_once, threads, turn, wait};
-
-#[profile_span(name = "leaf {id}")]
-fn leaf(id: u32) {}
-
-#[profile_span(name = "worker {id}")]
-async fn worker(id: u32, turns: u32) {
-    for _ in 0..turns {
-        leaf(id);
-        turn().await;
-    }
-}
+use crate::{leaf, poll_once, threads, turn, wait, worker};
 
 #[profile_step(forward, name = "nested {id}")]
 async fn nested(id: u32) {

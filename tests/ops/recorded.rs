@@ -113,13 +113,10 @@ fn statistics_go_by_the_receiver_or_the_variable() {
     let attention = Attention::new();
     let (output, trace) = region(|| attention.forward(&ones(3, 4)));
     output.expect("a tensor");
-    let found: Vec<(&str, f64)> = trace
-        .kind("tensor_stats")
+    let means = trace.means();
+    let found: Vec<(&str, f64)> = means
         .iter()
-        .map(|line| {
-            let label = line["label"].as_str().expect("a label");
-            (label, line["mean"].as_f64().expect("a mean"))
-        })
+        .map(|(label, mean)| (label.as_str(), *mean))
         .collect();
     let expected = [
         ("q_proj", 2.0),

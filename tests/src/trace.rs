@@ -139,6 +139,17 @@ impl Trace {
         path
     }
 
+    /// The labels and means of all statistics, in the order of the file.
+    pub fn means(&self) -> Vec<(String, f64)> {
+        self.kind("tensor_stats")
+            .iter()
+            .map(|line| {
+                let label = line["label"].as_str().expect("a label").to_owned();
+                (label, line["mean"].as_f64().expect("a mean"))
+            })
+            .collect()
+    }
+
     /// The statistics under this label; fails unless there are exactly one.
     pub fn stats(&self, label: &str) -> &Value {
         let all: Vec<&Value> = self

@@ -91,15 +91,7 @@ struct Elsewhere {
 }
 
 fn labels(work: impl FnOnce()) -> Vec<(String, f64)> {
-    let ((), trace) = region(work);
-    trace
-        .kind("tensor_stats")
-        .iter()
-        .map(|line| {
-            let label = line["label"].as_str().expect("a label").to_owned();
-            (label, line["mean"].as_f64().expect("a mean"))
-        })
-        .collect()
+    region(work).1.means()
 }
 
 #[test]

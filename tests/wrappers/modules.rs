@@ -4,7 +4,6 @@ use candle_core::{DType, Device, Module, ModuleT, Result, Tensor, Var};
 use candle_nn::{BatchNorm, Dropout, Linear, VarBuilder, VarMap, func, seq};
 use candle_profiler::{ByMode, ObserveExt, Profiled, measure, profiled};
 use tests::capturing::{captures, region};
-use tests::trace::Trace;
 
 fn linear(inputs: usize, outputs: usize) -> Result<Linear> {
     let weight = Tensor::full(0.5f32, (outputs, inputs), &Device::Cpu)?;
@@ -13,18 +12,6 @@ fn linear(inputs: usize, outputs: usize) -> Result<Linear> {
 
 fn ones() -> Tensor {
     Tensor::ones((3, 4), DType::F32, &Device::Cpu).expect("a tensor")
-}
-
-/// Labels and means of the statistics, in the order of the file.
-fn statistics(trace: &Trace) -> Vec<(String, f64)> {
-    trace
-        .kind("tensor_stats")
-        .iter()
-        .map(|line| {
-            let label = line["label"].as_str().expect("a label").to_owned();
-            (label, line["mean"].as_f64().expect("a mean"))
-        })
-        .collect()
 }
 
 #[test]
@@ -62,7 +49,7 @@ fn a_sequential_of_wrapped_modules_is_a_tree_of_spans() -> Result<()> {
         );
     }
     let expected = [("fc1", 2.0), ("block", 4.0), ("fc2", 8.0), ("model", 8.0)];
-    let found = statistics(&trace);
+    let found = trace.means();
     assert_eq!(found, expected.map(|(name, mean)| (name.to_owned(), mean)));
     // Each statistic belongs to its own span.
     for line in trace.kind("tensor_stats") {
@@ -165,10 +152,7 @@ fn a_chain_is_looked_at_and_goes_on() -> Result<()> {
         x.matmul(&x).observe("wrong").or_else(|_| x.sum_all())
     });
     assert_eq!(output?.to_scalar::<f32>()?, 36.0);
-    let labels: Vec<String> = statistics(&trace)
-        .into_iter()
-        .map(|(label, _)| label)
-        .collect();
+    let labels: Vec<String> = trace.means().into_iter().map(|(label, _)| label).collect();
     assert_eq!(labels, ["tripled", "again", "by reference"]);
     let measured = &trace.measured().id;
     assert!(

@@ -285,7 +285,11 @@ impl Reading {
                         let (id, span) = self.last_ended_mut().clone();
                         // A level that has had no span is the last itself.
                         let own = self.stack.last().is_none_or(|frame| frame.id != id);
-                        let inside = if own { Inside::EndedOnStack } else { Inside::Stack };
+                        let inside = if own {
+                            Inside::EndedOnStack
+                        } else {
+                            Inside::Stack
+                        };
                         (id, span, inside)
                     }
                     Owner::Cell(cell) => {

@@ -17,14 +17,14 @@ use crate::trace::{TraceDocument, parse_trace};
 use crate::view::summary::Digest;
 
 /// A capture into a file, as a measured call opens it.
-pub(super) fn capture(into: File) -> Arc<Session> {
+pub(super) fn capture(into: File, manner: Manner) -> Arc<Session> {
     prepare();
     let session = Session::new(
         #[cfg(feature = "candle")]
         None,
         #[cfg(feature = "candle")]
         None,
-        Manner::default(),
+        manner,
     );
     let place = OutputPlace {
         file: into,
@@ -56,7 +56,7 @@ static INNER: CallSite = CallSite(Name::Text("inner"), file!(), line!(), 0);
 fn recorded(work: impl FnOnce()) -> TraceDocument {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("t.jsonl");
-    let session = capture(File::create(&path).expect("a file"));
+    let session = capture(File::create(&path).expect("a file"), Manner::default());
     let recorder = session.attach();
     work();
     assert!(session.end(End::Complete) && session.wait().is_some());

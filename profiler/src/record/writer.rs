@@ -202,8 +202,8 @@ mod tests {
     use std::io::Read;
     use std::process::Command;
 
-    use crate::record::prepare;
     use crate::record::tests::capture;
+    use crate::record::{Manner, prepare};
 
     /// Set in the child, whose writer is to hang.
     const CHILD: &str = "CANDLE_PROFILER_TEST_HANGS";
@@ -236,7 +236,8 @@ mod tests {
 
         prepare();
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
-        let session = capture(std::fs::File::from(std::os::fd::OwnedFd::from(writer)));
+        let file = std::fs::File::from(std::os::fd::OwnedFd::from(writer));
+        let session = capture(file, Manner::default());
         let recorder = session.attach();
         // More than all chunks hold: the thread has to wait for room, and is let go.
         for _ in 0..2_000_000 {
