@@ -27,6 +27,18 @@ pub struct Model {
 }
 
 impl Model {
+    /// A method without a span.
+    #[inline(never)]
+    pub fn plain(&self) -> u64 {
+        black_box(self.size)
+    }
+
+    /// A generic method without a span.
+    #[inline(never)]
+    pub fn plain_generic<T: Copy>(&self, value: T) -> T {
+        black_box(value)
+    }
+
     /// A span of a method.
     #[inline(never)]
     #[profile_span]

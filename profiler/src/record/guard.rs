@@ -18,8 +18,8 @@ use crate::instrument::{Shared as ByHand, SpanId};
 /// above it on its thread, and the guards of those do nothing later.
 #[must_use = "the span ends when this is dropped"]
 pub struct Span {
-    recorder: Option<&'static Recorder>,
-    token: u64,
+    /// Who records it, and the token that closes it; one option, so that nothing is set where nothing is recorded.
+    open: Option<(&'static Recorder, u64)>,
     /// A span belongs to its thread's stack.
     thread: PhantomData<*const ()>,
 }
@@ -43,8 +43,7 @@ impl Span {
     #[inline(always)]
     pub(crate) fn none() -> Self {
         Self {
-            recorder: None,
-            token: 0,
+            open: None,
             thread: PhantomData,
         }
     }
@@ -52,8 +51,7 @@ impl Span {
     #[inline(always)]
     pub(crate) fn on(recorder: &'static Recorder, token: u64) -> Self {
         Self {
-            recorder: Some(recorder),
-            token,
+            open: Some((recorder, token)),
             thread: PhantomData,
         }
     }
@@ -61,7 +59,7 @@ impl Span {
     /// Ends the span now. What is recorded `at` the result belongs to it.
     #[inline(always)]
     pub fn end(self) -> Ended {
-        match self.recorder {
+        match self.open {
             None => Ended::here(),
             Some(_) => Ended(Place::LastEnded),
         }
@@ -71,8 +69,8 @@ impl Span {
 impl Drop for Span {
     #[inline(always)]
     fn drop(&mut self) {
-        if let Some(recorder) = self.recorder {
-            recorder.close(self.token);
+        if let Some((recorder, token)) = self.open {
+            recorder.close(token);
         }
     }
 }

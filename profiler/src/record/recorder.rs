@@ -73,14 +73,16 @@ const UNREAD: *const Recorder = ptr::without_provenance(1);
 #[inline(always)]
 pub(crate) fn current() -> Option<&'static Recorder> {
     let recorder = CURRENT.get();
-    if recorder.addr() > UNREAD.addr() {
-        // SAFETY: besides the two marks the cell only ever holds references to recorders, which are never freed.
-        return Some(unsafe { &*recorder });
+    // First what is so in a normal run.
+    if recorder.is_null() {
+        return None;
     }
-    if !recorder.is_null() {
+    if recorder == UNREAD {
         first_call();
+        return None;
     }
-    None
+    // SAFETY: besides the two marks the cell only ever holds references to recorders, which are never freed.
+    Some(unsafe { &*recorder })
 }
 
 /// Makes `recorder` current and gives what was.
@@ -139,6 +141,8 @@ impl Recorder {
         let token = self.token.load(Ordering::Relaxed) + 1;
         self.token.store(token, Ordering::Relaxed);
         let record = Record::open(self.clock.raw(), site);
+        // Loaded anew, so that no register must be kept for it over the call.
+        let cursor = self.cursor.load(Ordering::Relaxed);
         // SAFETY: the cursor is below the limit, so it points into the chunk that this thread alone fills.
         unsafe { cursor.write(record) };
         self.cursor.store(cursor.wrapping_add(1), Ordering::Release);
@@ -148,16 +152,19 @@ impl Recorder {
     /// Closes the span that got this token.
     #[inline(always)]
     pub(crate) fn close(&'static self, token: u64) {
+        // In this order no register must be kept over a call.
+        if panicking() {
+            return self.close_cold(token);
+        }
+        let ticks = self.clock.raw();
         let cursor = self.cursor.load(Ordering::Relaxed);
         if self.token.load(Ordering::Relaxed) != token
             || cursor == self.limit.load(Ordering::Relaxed)
-            || panicking()
         {
             return self.close_cold(token);
         }
-        let record = Record::close(self.clock.raw());
         // SAFETY: as in `open`.
-        unsafe { cursor.write(record) };
+        unsafe { cursor.write(Record::close(ticks)) };
         self.cursor.store(cursor.wrapping_add(1), Ordering::Release);
         self.token.store(token - 1, Ordering::Relaxed);
     }

@@ -42,6 +42,12 @@ fn counted(kind: &str, count: u64) -> Result<()> {
         "recorded" => times(count, || {
             recorded(0.5);
         }),
+        "plain-method" => times(count, || {
+            MODEL.plain();
+        }),
+        "plain-generic" => times(count, || {
+            MODEL.plain_generic(7u32);
+        }),
         "method" => times(count, || {
             MODEL.method();
         }),
