@@ -50,12 +50,12 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
     };
     let events = merge(&traces, align)?;
     drop(traces);
-    let merged = TraceDocument::from_events(events.iter().cloned())?;
+    let merged = TraceDocument::from_events(events)?;
     ensure!(
         analyze_health(&merged).structurally_valid,
         "the merged trace would be invalid"
     );
     let path = arguments.output.as_deref();
-    output::write_to(path, arguments.force, out, |to| write_lines(to, &events))?;
+    output::write_to(path, arguments.force, out, |to| write_lines(to, merged.events()))?;
     Ok(Verdict::Well)
 }

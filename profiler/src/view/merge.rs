@@ -4,11 +4,12 @@
 //! one's, and beside that each rank's own tree, its root named after the rank. Labels, tensors, storages and gradients
 //! get the rank in front of their names. What the ranks promised is promised only where all did.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use anyhow::{Result, bail, ensure};
 
 use crate::capability::{CaptureContract, CoverageLevel, MeasurementScope};
+use crate::trace::span_index::SpanIndex;
 use crate::trace::{
     EdgeEvent, HealthSeverity, RunOutcome, SpanEndEvent, SpanKind, SpanRecord, SpanStartEvent,
     SpanStartExtra, TerminalEvent, TimingMode, TraceDocument, TraceEvent, TraceRunMeta,
@@ -31,8 +32,9 @@ struct Rank<'a> {
     trace: &'a TraceDocument,
     /// What its times lie behind those of the merged trace.
     offset: u64,
-    /// New numbers of its spans.
-    ids: HashMap<&'a str, u64>,
+    /// The place of a span by its old id, and the new numbers by place.
+    places: SpanIndex,
+    numbers: Vec<u64>,
     /// The first number of its threads.
     first_thread: u64,
 }
@@ -67,10 +69,15 @@ pub(crate) fn merge(traces: &[(String, TraceDocument)], align: Align) -> Result<
             .max()
             .unwrap_or(0);
         next_thread += threads + 1;
-        let mut spans: Vec<&SpanRecord> = rank.trace.spans.iter().collect();
-        spans.sort_by_key(|span| span.start_ns);
-        for span in spans {
-            rank.ids.insert(&span.id, next_id);
+        let spans = rank.trace.spans.iter().enumerate();
+        let mut starts: Vec<(u64, usize)> =
+            spans.map(|(place, span)| (span.start_ns, place)).collect();
+        starts.sort_unstable();
+        rank.numbers = vec![0; starts.len()];
+        for (_, place) in starts {
+            if let Some(number) = rank.numbers.get_mut(place) {
+                *number = next_id;
+            }
             next_id += 1;
         }
     }
@@ -117,7 +124,8 @@ fn ranks<'a>(traces: &[&'a TraceDocument]) -> Result<Vec<Rank<'a>>> {
             name,
             trace,
             offset: 0,
-            ids: HashMap::new(),
+            places: SpanIndex::of(&trace.spans),
+            numbers: Vec::new(),
             first_thread: 0,
         });
     }
@@ -341,9 +349,9 @@ impl Rank<'_> {
 
     /// A span's new id; one that is not there keeps naming none.
     fn id(&self, old: &str) -> String {
-        self.ids
-            .get(old)
-            .map_or_else(|| self.named(old), |number| id(*number))
+        let place = self.places.get(old);
+        let number = place.and_then(|place| self.numbers.get(place));
+        number.map_or_else(|| self.named(old), |number| id(*number))
     }
 
     fn named(&self, name: &str) -> String {

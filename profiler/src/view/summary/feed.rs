@@ -291,7 +291,7 @@ pub(crate) fn read(trace: impl BufRead) -> Result<Fed> {
 #[cfg(feature = "cli")]
 pub(crate) fn of_document(trace: &crate::trace::TraceDocument) -> Fed {
     let mut feed = Feed::new();
-    for event in trace.to_events() {
+    for event in trace.events() {
         feed.push(event);
     }
     feed.finish()
