@@ -29,6 +29,8 @@ pub(crate) enum Align {
 /// A trace, and the rank that it is of.
 struct Rank<'a> {
     name: String,
+    /// What the trace is called in messages.
+    file: &'a str,
     trace: &'a TraceDocument,
     /// What its times lie behind those of the merged trace.
     offset: u64,
@@ -55,7 +57,7 @@ pub(crate) fn merge(traces: &[(String, TraceDocument)], align: Align) -> Result<
         }
     }
     let documents: Vec<&TraceDocument> = traces.iter().map(|(_, trace)| trace).collect();
-    let mut ranks = ranks(&documents)?;
+    let mut ranks = ranks(traces)?;
     place(&mut ranks, &documents, align);
     let mut next_id = 3;
     let mut next_thread = 1;
@@ -106,9 +108,9 @@ fn thread_of(span: &SpanRecord) -> Option<u64> {
     span.start_extra.as_deref().and_then(|extra| extra.thread)
 }
 
-fn ranks<'a>(traces: &[&'a TraceDocument]) -> Result<Vec<Rank<'a>>> {
-    let mut ranks: Vec<Rank<'a>> = Vec::new();
-    for (at, trace) in traces.iter().enumerate() {
+fn ranks(traces: &[(String, TraceDocument)]) -> Result<Vec<Rank<'_>>> {
+    let mut ranks: Vec<Rank<'_>> = Vec::new();
+    for (at, (file, trace)) in traces.iter().enumerate() {
         let rank = trace
             .run
             .tags
@@ -116,12 +118,15 @@ fn ranks<'a>(traces: &[&'a TraceDocument]) -> Result<Vec<Rank<'a>>> {
             .cloned()
             .unwrap_or_else(|| at.to_string());
         let name = format!("rank {rank}");
-        ensure!(
-            ranks.iter().all(|other| other.name != name),
-            "two traces are of {name}; merge takes one trace of each rank"
-        );
+        if let Some(other) = ranks.iter().find(|other| other.name == name) {
+            bail!(
+                "{} and {file} are both of {name}; merge takes one trace of each rank",
+                other.file
+            );
+        }
         ranks.push(Rank {
             name,
+            file,
             trace,
             offset: 0,
             places: SpanIndex::of(&trace.spans),
@@ -193,9 +198,9 @@ fn meta(ranks: &[Rank<'_>]) -> Result<TraceRunMeta> {
         ensure!(
             phase == run.phase,
             "{} is of phase {}, {} of {}; ranks of one step do the same",
-            first.name,
+            first.file,
             run.phase.as_str(),
-            rank.name,
+            rank.file,
             phase.as_str()
         );
     }

@@ -101,7 +101,16 @@ impl Feed {
             }
             TraceEvent::Memory(event) => self.memory(event),
             TraceEvent::DeviceMemory(sample) => self.sample(&sample),
-            TraceEvent::Gradient(event) => self.digest.gradient(&gradient_of(&event)),
+            TraceEvent::Gradient(event) => {
+                if event
+                    .extra
+                    .as_deref()
+                    .is_some_and(|extra| extra.zero_before)
+                {
+                    self.digest.stays_zero(&event.key);
+                }
+                self.digest.gradient(&gradient_of(&event));
+            }
             TraceEvent::Terminal(terminal) => self.terminal(&terminal),
             TraceEvent::Op(_) | TraceEvent::DeviceInterval(_) | TraceEvent::Edge(_) => {}
         }
@@ -177,9 +186,10 @@ impl Feed {
             Evidence::Statistics(event) => match scalar_of(event) {
                 Some(value) => self.digest.scalar(&event.label, value),
                 None => {
+                    let told = event.extra.as_deref().and_then(|extra| extra.alarm);
                     let span = self.digest.site_name(site).to_owned();
                     self.digest
-                        .statistics(&event.label, &span, &Statistics::of(event, None));
+                        .statistics(&event.label, &span, &Statistics::of(event, told));
                 }
             },
             Evidence::Cut(event) => {

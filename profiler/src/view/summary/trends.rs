@@ -56,7 +56,7 @@ impl Step {
     pub(crate) fn of(trace: &str, digest: &Digest) -> Step {
         let meta = &digest.meta;
         let mut values = Vec::new();
-        for (label, row) in digest.scalars.iter() {
+        for (label, row) in digest.own_scalars() {
             values.push((Kind::Scalar, label.to_owned(), row.last));
         }
         for (root, row) in digest.gradients.iter() {
