@@ -20,10 +20,12 @@ pub(super) const VARIABLES: [&str; 8] = [
 const OURS: &str = "CANDLE_PROFILE_";
 /// One of another beginning is taken for a slip if no more letters are wrong.
 const SLIP: usize = 2;
+/// Beyond so many wrong letters nobody can tell what was meant.
+const LIKELY: usize = 4;
 /// Lines about it.
 const MOST: usize = 5;
 
-/// A line for each name among `names` that looks like a setting and is none, with the setting it is nearest to.
+/// A line for each name among `names` that looks like a setting and is none, with what was meant or is allowed.
 pub(crate) fn misspelt(names: impl IntoIterator<Item = OsString>) -> Vec<String> {
     let mut unknown: Vec<String> = names
         .into_iter()
@@ -37,7 +39,11 @@ pub(crate) fn misspelt(names: impl IntoIterator<Item = OsString>) -> Vec<String>
         let meant = name.starts_with(OURS) || distance(&nearest) <= SLIP;
         meant.then(|| {
             let name = printable(name, 60);
-            format!("{name} is no setting and is ignored; the nearest is {nearest}")
+            let instead = match distance(&nearest) {
+                0..=LIKELY => format!("the nearest is {nearest}"),
+                _ => format!("allowed: {}", VARIABLES.join(", ")),
+            };
+            format!("{name} is no setting and is ignored; {instead}")
         })
     });
     told.take(MOST).collect()
@@ -98,15 +104,18 @@ mod tests {
                 "CANDLE_PROFILE_STEP is no setting and is ignored; the nearest is CANDLE_PROFILE_STEPS",
             ]
         );
-        assert_eq!(
-            told(&[
-                "CANDLE_PROFILE_DURATION",
-                "CANDLE_FLASH_ATTN_BUILD_DIR",
-                "CANDLE_PROFILERS_OF_OURS"
-            ])
-            .len(),
-            1
-        );
+        let far = told(&[
+            "CANDLE_PROFILE_DURATION",
+            "CANDLE_FLASH_ATTN_BUILD_DIR",
+            "CANDLE_PROFILERS_OF_OURS",
+        ]);
+        let [line] = far.as_slice() else {
+            panic!("{far:?}");
+        };
+        let start =
+            "CANDLE_PROFILE_DURATION is no setting and is ignored; allowed: CANDLE_PROFILE, ";
+        assert!(line.starts_with(start), "{line}");
+        assert!(line.ends_with(", CANDLE_PROFILE_BUDGET"), "{line}");
         assert!(told(&VARIABLES).is_empty());
         let many: Vec<String> = (0..20)
             .map(|number| format!("CANDLE_PROFILE_{number}"))
