@@ -197,8 +197,8 @@ fn a_step_is_told_from_what_matters_most() {
 train_step: train step 7 on cpu, rank 1, 1.00 ms
 
 problems
-  first value that is not finite: logits (f32 [2, 3] in forward): 2 of 6
-    values (2 NaN), first at [1, 2]
+  first value that is not finite: logits (f32 [2, 3] in train_step > forward):
+    2 of 6 values (2 NaN), first at [1, 2]
   graph cut in layer at probabilities; candle_nn::ops::softmax keeps it
 
 scalars                                    value

@@ -66,6 +66,11 @@ impl<'a> Statistics<'a> {
         }
     }
 
+    /// Whether the place is told.
+    pub(super) fn stand_out(&self) -> bool {
+        self.alarms() || self.is_all_zero() || self.is_all_equal()
+    }
+
     /// A single value is as often zero by right as not.
     fn is_all_zero(&self) -> bool {
         let zero = match self.zeros {
