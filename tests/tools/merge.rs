@@ -72,6 +72,23 @@ fn ranks_become_one_valid_trace_at_the_times_of_their_clocks() {
         text.contains("rank 0/loss") && text.contains("gradient norm of rank 1/loss"),
         "{text}"
     );
+    // The region of all, and below it as another row the calls of the ranks.
+    let calls: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("  train_step "))
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .collect();
+    assert_eq!(calls, ["1", "2"], "{text}");
+    // Whoever reads line by line meets parents before their children.
+    let mut started = std::collections::HashSet::new();
+    for span in lines.iter().filter(|line| line["kind"] == "span_start") {
+        let parent = span["parent_id"].as_str();
+        assert!(
+            parent.is_none_or(|parent| started.contains(parent)),
+            "{span}"
+        );
+        started.insert(span["id"].as_str().expect("an id"));
+    }
 
     let text = well(
         path,

@@ -55,11 +55,15 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         output::warn(&doubt);
     }
     drop(traces);
-    let merged = TraceDocument::from_events(events)?;
+    let mut merged = TraceDocument::from_events(events)?;
     ensure!(
         analyze_health(&merged).structurally_valid,
         "the merged trace would be invalid"
     );
+    // By number, which is the order of the calls, rank by rank: parents come before their children.
+    merged
+        .spans
+        .sort_by(|a, b| (a.id.len(), &a.id).cmp(&(b.id.len(), &b.id)));
     let path = arguments.output.as_deref();
     output::write_to(path, arguments.force, out, |to| {
         write_lines(to, merged.events())
