@@ -67,6 +67,35 @@ fn alarms_that_were_asked_for_are_in_the_trace() {
     assert!(live.ends_with(&text), "{live}\n{text}");
 }
 
+#[test]
+fn programs_get_the_graphs_that_the_text_tells_of() {
+    let folder = tests::folder();
+    let trace = Lines::new(3, 100, json!({}), STAMP)
+        .measured("train_step", (10, 60), json!({"mem_net": 8, "mem_peak": 16}))
+        .span("s3", Some("s2"), "layer", (20, 30), json!({}), json!({"mem_net": -4, "mem_peak": 12}))
+        .end()
+        .replace(
+            "\"outcome\":\"complete\"",
+            "\"outcome\":\"complete\",\"graph_nodes\":32,\"graph_bytes\":640,\"graph_carried\":2,\"growth\":\"it grew\"",
+        );
+    put(folder.path(), "graph.jsonl", &trace);
+    let value = json(folder.path(), &["summary", "--json", "graph.jsonl"]);
+    let graph = json!({
+        "tensors": 32, "bytes": 640, "of_earlier_steps": 2, "gradient_bytes_of_constants": 0,
+    });
+    assert_eq!(
+        (&value["graph"], &value["unused_graph"]),
+        (&graph, &json!(null))
+    );
+    assert_eq!(value["memory"]["growth"], "it grew");
+    let layer = &value["sites"][1];
+    assert_eq!(layer["name"], "layer");
+    assert_eq!(
+        (&layer["memory_net_bytes"], &layer["memory_peak_bytes"]),
+        (&json!(-4), &json!(12))
+    );
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn growth_of_the_process_is_in_the_trace() {
