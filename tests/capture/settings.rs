@@ -43,6 +43,31 @@ fn a_value_that_is_not_understood_gives_one_line_and_no_profiling() {
     }
 }
 
+#[test]
+fn a_misspelt_variable_is_named_where_profiling_is_on() {
+    let folder = folder();
+    let slips = [
+        ("CANDLE_PROFILE_STEP", "secret"),
+        ("CANDLE_PROFILER_RECORD", "all"),
+        ("CANDLE_OTHER", "1"),
+    ];
+    let on = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_SUMMARY", "off"),
+    ];
+    let ran = train(folder.path(), "plain 4", &[&on[..], &slips].concat());
+    assert_eq!(
+        ran.stderr.lines().collect::<Vec<_>>(),
+        [
+            "candle-profiler: CANDLE_PROFILER_RECORD is no setting and is ignored; the nearest is CANDLE_PROFILE_RECORD",
+            "candle-profiler: CANDLE_PROFILE_STEP is no setting and is ignored; the nearest is CANDLE_PROFILE_STEPS",
+        ]
+    );
+    assert_eq!(files(folder.path()), [trace_of(2)]);
+    let ran = train(folder.path(), "plain 4", &slips);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+}
+
 /// The kinds of lines in the trace of one step, recorded with this list of planes.
 fn kinds(planes: &str) -> (usize, Vec<String>) {
     let folder = folder();
@@ -218,7 +243,14 @@ fn nothing_private_gets_into_the_trace() {
     ];
     let mut variables = vec![("CANDLE_PROFILE", "traces")];
     variables.extend(secrets);
-    quiet(folder.path(), "samples 3", &variables);
+    variables.push(("CANDLE_PROFILE_SUMMARY", "off"));
+    let ran = train(folder.path(), "samples 3", &variables);
+    // Its name is told, as it looks like a setting; its value is not.
+    let line = ran.only_line();
+    let start =
+        "candle-profiler: CANDLE_PROFILE_UNHEARD_OF is no setting and is ignored; allowed: ";
+    assert!(line.starts_with(start), "{line}");
+    assert!(!line.contains("unheard"), "{line}");
     let trace = fs::read_to_string(
         folder
             .path()

@@ -46,6 +46,7 @@ fn with_extra() -> Vec<TraceEvent> {
                     std: Some(f64::INFINITY),
                     zeros: Some(0),
                     first_non_finite: Some(vec![]),
+                    alarm: Some(false),
                     ..TensorStatsExtra::default()
                 }));
             }
@@ -53,6 +54,7 @@ fn with_extra() -> Vec<TraceEvent> {
                 gradient.extra = Some(Box::new(GradientExtra {
                     reason: Some("frozen".into()),
                     family: None,
+                    zero_before: true,
                 }));
             }
             TraceEvent::Terminal(terminal) => {
@@ -68,6 +70,7 @@ fn with_extra() -> Vec<TraceEvent> {
                     unused_graph_bytes: Some(96),
                     cuts: Some(vec!["norm cuts the graph".to_owned()]),
                     notes: Some(vec!["the loss depends on no variable".to_owned()]),
+                    growth: Some("resident memory grew".to_owned()),
                 }));
             }
             _ => {}
@@ -92,7 +95,7 @@ fn they_stand_last_and_read_back() {
         r#""duration_ns":82612,"busy_ns":1,"polls":2,"overhead_ns":3,"mem_net":-4,"mem_peak":5,"cut":true,"cancelled":true,"panicked":true,"open_at_end":true}"#
     ));
     // An infinite number has no place in JSON and is left out.
-    assert!(text.contains(r#""min":-1.5,"zeros":0,"first_non_finite":[]}"#));
+    assert!(text.contains(r#""min":-1.5,"zeros":0,"first_non_finite":[],"alarm":false}"#));
     let read = parse_trace_reader(text.as_bytes()).unwrap();
     let mut expected = TraceDocument::from_events(events).unwrap();
     for stats in &mut expected.tensor_stats {

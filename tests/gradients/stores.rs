@@ -41,6 +41,27 @@ fn a_returned_store_is_read_when_it_is_there() {
     );
 }
 
+#[record_gradients(vars = vars, root = "twice")]
+fn again(loss: &Tensor, vars: &[(&str, &Var)]) -> Result<GradStore> {
+    loss.backward()
+}
+
+#[test]
+fn a_gradient_that_stays_zero_says_so_from_the_second_capture_on() {
+    let (a, b) = (var(&[1.0, 2.0]), var(&[5.0, 6.0]));
+    let zero_before = || {
+        let (ran, trace) = region(|| again(&loss(&a, &b)?, &[("a", &a), ("b", &b)]).map(drop));
+        ran.expect("gradients");
+        let gradients = trace.kind("gradient").into_iter();
+        gradients
+            .filter(|gradient| gradient["zero_before"] == true)
+            .map(|gradient| gradient["key"].as_str().expect("a key").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(zero_before(), [] as [&str; 0]);
+    assert_eq!(zero_before(), ["b"]);
+}
+
 /// Takes what it needs out of the store.
 #[profile_step(optimizer, name = "emptied")]
 #[record_gradients(vars = [("a", a), ("b", b)], root = "emptied")]

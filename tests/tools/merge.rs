@@ -72,6 +72,23 @@ fn ranks_become_one_valid_trace_at_the_times_of_their_clocks() {
         text.contains("rank 0/loss") && text.contains("gradient norm of rank 1/loss"),
         "{text}"
     );
+    // The region of all, and below it as another row the calls of the ranks.
+    let calls: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("  train_step "))
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .collect();
+    assert_eq!(calls, ["1", "2"], "{text}");
+    // Whoever reads line by line meets parents before their children.
+    let mut started = std::collections::HashSet::new();
+    for span in lines.iter().filter(|line| line["kind"] == "span_start") {
+        let parent = span["parent_id"].as_str();
+        assert!(
+            parent.is_none_or(|parent| started.contains(parent)),
+            "{span}"
+        );
+        started.insert(span["id"].as_str().expect("an id"));
+    }
 
     let text = well(
         path,
@@ -116,7 +133,7 @@ fn what_are_no_ranks_of_one_step_is_refused() {
     );
     assert_eq!(
         refused(path, &["merge", "r0.jsonl", "r0.jsonl"]),
-        "candle-profile: two traces are of rank 0; merge takes one trace of each rank"
+        "candle-profile: r0.jsonl and r0.jsonl are both of rank 0; merge takes one trace of each rank"
     );
     put(path, "there.jsonl", "mine");
     put(path, "r1.jsonl", &rank(1, "2026-11-29T21:30:12.000Z").end());
@@ -130,6 +147,92 @@ fn what_are_no_ranks_of_one_step_is_refused() {
         Some("candle-profile: write there.jsonl: it is there already; --force replaces it")
     );
     assert_eq!(get(path, "there.jsonl"), "mine");
+}
+
+/// What the tool warns of; the trace is made all the same, and valid.
+fn warnings(folder: &std::path::Path, traces: &[&str]) -> Vec<String> {
+    let ran = super::tool(folder, &[&["merge"], traces].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(judge(&ran.stdout).is_valid());
+    let start = "candle-profile: warning: ";
+    let lines = ran.stderr.lines();
+    lines
+        .map(|line| line.strip_prefix(start).expect("a warning").to_owned())
+        .collect()
+}
+
+#[test]
+fn what_does_not_seem_to_belong_together_is_merged_with_a_warning() {
+    const STAMP: &str = super::sample::STAMP;
+    let folder = tests::folder();
+    let path = folder.path();
+    let other = |step: u64, tags: serde_json::Value, stamp: &str| {
+        let lines = Lines::new(step, 1_000, tags, stamp);
+        lines.measured("train_step", (100, 900), json!({})).end()
+    };
+    put(path, "r0.jsonl", &rank(0, STAMP).end());
+    put(
+        path,
+        "step.jsonl",
+        &other(4, json!({"rank": "1", "world_size": "2"}), STAMP),
+    );
+    assert_eq!(
+        warnings(path, &["r0.jsonl", "step.jsonl"]),
+        ["the step of r0.jsonl is 3, that of step.jsonl is 4"]
+    );
+    let evaluation = other(3, json!({"rank": "1", "world_size": "2"}), STAMP)
+        .replace(
+            "\"entrypoint\":\"train_step\"",
+            "\"entrypoint\":\"evaluate\"",
+        )
+        .replacen("\"name\":\"train_step\"", "\"name\":\"evaluate\"", 1);
+    put(path, "evaluate.jsonl", &evaluation);
+    assert_eq!(
+        warnings(path, &["r0.jsonl", "evaluate.jsonl"]),
+        ["the entrypoint of r0.jsonl is train_step, that of evaluate.jsonl is evaluate"]
+    );
+    put(
+        path,
+        "world.jsonl",
+        &other(3, json!({"rank": "3", "world_size": "4"}), STAMP),
+    );
+    assert_eq!(
+        warnings(path, &["r0.jsonl", "world.jsonl"]),
+        ["the world size of r0.jsonl is 2, that of world.jsonl is 4"]
+    );
+    put(
+        path,
+        "late.jsonl",
+        &other(
+            3,
+            json!({"rank": "1", "world_size": "2"}),
+            "2026-11-29T22:30:12.000Z",
+        ),
+    );
+    assert_eq!(
+        warnings(path, &["r0.jsonl", "late.jsonl"]),
+        ["r0.jsonl and late.jsonl were opened 60 minutes apart: are they of one run?"]
+    );
+    for number in ["0", "4"] {
+        let tags = json!({"rank": number, "world_size": "4"});
+        put(path, &format!("four{number}.jsonl"), &other(3, tags, STAMP));
+    }
+    assert_eq!(
+        warnings(path, &["four0.jsonl", "four4.jsonl"]),
+        [
+            "the world size is 4, 2 traces are merged; missing: rank 1, 2, 3",
+            "the world size is 4, which has no rank 4",
+        ]
+    );
+    put(
+        path,
+        "none.jsonl",
+        &other(3, json!({"world_size": "2"}), STAMP),
+    );
+    assert_eq!(
+        warnings(path, &["r0.jsonl", "none.jsonl"]),
+        ["no rank is told in none.jsonl; the place among the arguments counts, from 0"]
+    );
 }
 
 #[test]

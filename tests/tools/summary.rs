@@ -22,6 +22,7 @@ fn the_tool_says_of_a_trace_what_the_capture_said_at_its_end() {
         "accumulate 4",
         "infer 3",
         "awaited 3",
+        "masks 3",
     ] {
         let folder = tests::folder();
         let said = captured(folder.path(), mode, "2");
@@ -32,6 +33,147 @@ fn the_tool_says_of_a_trace_what_the_capture_said_at_its_end() {
         let live = said.replace(&format!("{}/", folder.path().display()), "");
         assert_eq!(text, without_warning(&live), "{mode}");
     }
+}
+
+/// Problems and the memory row of a trace that a capture with these variables wrote last, from the capture and from the
+/// tool.
+fn told_twice(mode: &str, variables: &[(&str, &str)]) -> (String, String) {
+    let folder = tests::folder();
+    let arguments: Vec<&str> = mode.split(' ').collect();
+    let all = [&[("CANDLE_PROFILE", "traces")], variables].concat();
+    let train = env!("CARGO_BIN_EXE_train");
+    let ran = tests::program::run(train, folder.path(), &arguments, &all);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let traces = tests::program::files(&folder.path().join("traces"));
+    assert_eq!(traces.len(), 1, "{mode}: {traces:?}");
+    let trace = format!("traces/{}", traces[0]);
+    let live = ran
+        .stderr
+        .replace(&format!("{}/", folder.path().display()), "");
+    (
+        without_warning(&live),
+        well(folder.path(), &["summary", &trace]),
+    )
+}
+
+#[test]
+fn alarms_that_were_asked_for_are_in_the_trace() {
+    let step = ("CANDLE_PROFILE_STEPS", "2");
+    let (live, text) = told_twice("masks 3", &[step, ("CANDLE_PROFILE_NONFINITE", "inf")]);
+    // -inf alarms where that is asked for, and what is meant does not.
+    assert!(text.contains("not finite: mask (f32 [4, 4]"), "{text}");
+    let problems = text.split("\n\n").nth(1).expect("problems");
+    assert!(!problems.contains("meant"), "{problems}");
+    assert!(live.ends_with(&text), "{live}\n{text}");
+}
+
+#[test]
+fn programs_get_the_graphs_that_the_text_tells_of() {
+    let folder = tests::folder();
+    let trace = Lines::new(3, 100, json!({}), STAMP)
+        .measured("train_step", (10, 60), json!({"mem_net": 8, "mem_peak": 16}))
+        .span("s3", Some("s2"), "layer", (20, 30), json!({}), json!({"mem_net": -4, "mem_peak": 12}))
+        .end()
+        .replace(
+            "\"outcome\":\"complete\"",
+            "\"outcome\":\"complete\",\"graph_nodes\":32,\"graph_bytes\":640,\"graph_carried\":2,\"growth\":\"it grew\"",
+        );
+    put(folder.path(), "graph.jsonl", &trace);
+    let value = json(folder.path(), &["summary", "--json", "graph.jsonl"]);
+    let graph = json!({
+        "tensors": 32, "bytes": 640, "of_earlier_steps": 2, "gradient_bytes_of_constants": 0,
+    });
+    assert_eq!(
+        (&value["graph"], &value["unused_graph"]),
+        (&graph, &json!(null))
+    );
+    assert_eq!(value["memory"]["growth"], "it grew");
+    let layer = &value["sites"][1];
+    assert_eq!(layer["name"], "layer");
+    assert_eq!(
+        (&layer["memory_net_bytes"], &layer["memory_peak_bytes"]),
+        (&json!(-4), &json!(12))
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn growth_of_the_process_is_in_the_trace() {
+    let (live, text) = told_twice("leak 20", &[("CANDLE_PROFILE_STEPS", "20")]);
+    assert!(text.contains("  resident memory grew 7"), "{text}");
+    assert!(live.starts_with(&text), "{live}\n{text}");
+}
+
+#[test]
+fn a_gradient_that_was_zero_before_is_told_again() {
+    let folder = tests::folder();
+    let gradient = |key: &str| json!({"kind": "gradient", "event_id": format!("gradient-{key}"), "root": "loss", "key": key, "state": "zero", "norm": 0.0});
+    let mut before = gradient("head.weight");
+    before["zero_before"] = json!(true);
+    let trace = Lines::new(3, 100, json!({}), STAMP)
+        .measured("train_step", (10, 60), json!({}))
+        .line(&before)
+        .line(&gradient("head.bias"))
+        .end();
+    put(folder.path(), "zero.jsonl", &trace);
+    let text = well(folder.path(), &["summary", "zero.jsonl"]);
+    let problem = "  gradients that were zero in this step and in one before: head.weight\n";
+    assert!(text.contains(problem), "{text}");
+}
+
+#[test]
+fn the_norm_of_the_gradients_is_shown_once() {
+    let folder = tests::folder();
+    let trace = |norm: f64| {
+        let number = |label: &str, value: f64| {
+            json!({
+                "kind": "tensor_stats", "span_id": "s2", "label": label, "shape": [], "dtype": "f64", "elements": 1,
+                "non_finite": 0, "rms": value, "abs_max": value, "mean": value,
+            })
+        };
+        let gradient = |key: &str, norm: f64| {
+            json!({
+                "kind": "gradient", "event_id": format!("gradient-{key}"), "root": "loss", "key": key,
+                "state": "present", "norm": norm,
+            })
+        };
+        Lines::new(3, 100, json!({}), STAMP)
+            .measured("train_step", (10, 60), json!({}))
+            .line(&number("loss", 0.25))
+            .line(&number("loss/grad_norm", norm))
+            .line(&number("loss/grad_norm/after", 1.0))
+            .line(&gradient("a", 3.0))
+            .line(&gradient("b", 4.0))
+            .end()
+    };
+    put(folder.path(), "same.jsonl", &trace(5.0 + 1e-9));
+    put(folder.path(), "other.jsonl", &trace(5.5));
+    let rows = |arguments: &[&str]| -> Vec<String> {
+        let text = well(folder.path(), arguments);
+        let rows = text.lines().skip_while(|line| !line.starts_with("scalars"));
+        let rows = rows.skip(1).take_while(|line| !line.is_empty());
+        rows.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect()
+    };
+    assert_eq!(
+        rows(&["summary", "same.jsonl"]),
+        ["loss 0.25", "loss/grad_norm/after 1", "gradient norm 5"]
+    );
+    // A number of the program's own that only has the name stays.
+    assert_eq!(
+        rows(&["summary", "other.jsonl"]),
+        [
+            "loss 0.25",
+            "loss/grad_norm 5.5",
+            "loss/grad_norm/after 1",
+            "gradient norm 5"
+        ]
+    );
+    let labels: Vec<String> = rows(&["summary", "same.jsonl", "same.jsonl"])
+        .iter()
+        .map(|row| row.split(' ').next().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(labels, ["loss", "loss/grad_norm/after", "gradient"]);
 }
 
 fn step() -> String {
@@ -92,8 +234,8 @@ fn a_step_is_told_from_what_matters_most() {
 train_step: train step 7 on cpu, rank 1, 1.00 ms
 
 problems
-  first value that is not finite: logits (f32 [2, 3] in forward): 2 of 6
-    values (2 NaN), first at [1, 2]
+  first value that is not finite: logits (f32 [2, 3] in train_step > forward):
+    2 of 6 values (2 NaN), first at [1, 2]
   graph cut in layer at probabilities; candle_nn::ops::softmax keeps it
 
 scalars                                    value

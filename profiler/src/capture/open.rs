@@ -263,7 +263,7 @@ fn end_pick(counter: &Counter, picked: bool, ended: Ended) -> Fate {
     }
 }
 
-/// What the writer does when the trace's last line is written.
+/// What the writer does at the trace's end.
 fn ending(
     state: &'static State,
     wanted: &Wanted<'_>,
@@ -272,10 +272,13 @@ fn ending(
 ) -> record::Ending {
     let call = Arc::clone(wanted.call);
     let picked = wanted.picked;
-    Box::new(move |mut closing: Closing| {
-        if let Some(growth) = call.counter.resident().growth() {
-            closing.digest.growth(growth);
+    let counted = Arc::clone(&call);
+    let last_word = Box::new(move |digest: &mut Digest| {
+        if let Some(growth) = counted.counter.resident().growth() {
+            digest.growth(growth);
         }
+    });
+    let done = Box::new(move |closing: Closing| {
         let ended = if call.is_withdrawn() {
             Ended::Withdrawn
         } else if closing.failed {
@@ -311,5 +314,6 @@ fn ending(
             }
         }
         Finished
-    })
+    });
+    record::Ending { last_word, done }
 }

@@ -1,12 +1,13 @@
 //! The settings of this process: read once, when annotated code first runs.
 
+use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::exit;
 use super::files::Files;
 use super::rank::Rank;
-use super::settings::{Config, Plane, Settings, SummaryTo, Target};
+use super::settings::{Config, Plane, Settings, SummaryTo, Target, misspelt};
 use crate::say::say;
 
 /// What every measured call needs to know.
@@ -44,10 +45,7 @@ pub(crate) fn state() -> Option<&'static State> {
         let get = |name: &str| std::env::var_os(name);
         let mut settings = match configured {
             Some(config) => config.into_settings(&get),
-            None => Settings::read(&get).unwrap_or_else(|complaint| {
-                say!("{complaint}; profiling stays off");
-                Settings::off()
-            }),
+            None => from_environment(&get),
         };
         if settings.target == Target::Off {
             return None;
@@ -73,6 +71,21 @@ pub(crate) fn state() -> Option<&'static State> {
     let switch = if state.is_some() { ON } else { OFF };
     SWITCH.store(switch, Ordering::Relaxed);
     state.as_ref()
+}
+
+/// What the environment asks for. Names that look like settings and are none are told, where it asks for anything.
+fn from_environment(get: &dyn Fn(&str) -> Option<OsString>) -> Settings {
+    let settings = Settings::read(get).unwrap_or_else(|complaint| {
+        say!("{complaint}; profiling stays off");
+        Settings::off()
+    });
+    if settings.target != Target::Off {
+        let names = std::env::vars_os().map(|(name, _)| name);
+        for line in misspelt(names) {
+            say!("{line}");
+        }
+    }
+    settings
 }
 
 /// The settings, if annotated code has run and profiling is on.

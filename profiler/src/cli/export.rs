@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
 use super::{Verdict, input, output};
+use crate::capture::files::safe_name;
 use crate::trace::TraceDocument;
 use crate::view::export;
 
@@ -76,7 +77,7 @@ fn tensorboard(traces: Vec<TraceDocument>, folder: &Path, out: &mut dyn Write) -
             .with_context(|| format!("create folder {}", folder.display()))?;
         let id = traces.first().map_or("", |trace| &trace.run.run_id);
         // TensorBoard knows its files by this word, and reads them in the order of their names.
-        let path = folder.join(format!("events.out.tfevents.{}", safe(id)));
+        let path = folder.join(format!("events.out.tfevents.{}", safe_name(id)));
         output::write_to(Some(&path), true, out, |to| {
             Ok(export::tensorboard(&traces, to)?)
         })?;
@@ -87,24 +88,6 @@ fn tensorboard(traces: Vec<TraceDocument>, folder: &Path, out: &mut dyn Write) -
 
 fn run_name(trace: &TraceDocument) -> String {
     let rank = trace.run.tags.get("rank");
-    let rank = rank.map_or(String::new(), |rank| format!("-rank{}", safe(rank)));
-    format!("{}{rank}", safe(&trace.run.entrypoint))
-}
-
-/// A text as part of a file's name on any system.
-fn safe(text: &str) -> String {
-    let letter = |letter: char| match letter {
-        letter if letter.is_alphanumeric() || "-_.".contains(letter) => letter,
-        _ => '-',
-    };
-    let name: String = text
-        .replace("::", "-")
-        .chars()
-        .map(letter)
-        .take(100)
-        .collect();
-    match name.trim_matches('.') {
-        "" => "trace".to_owned(),
-        name => name.to_owned(),
-    }
+    let rank = rank.map_or(String::new(), |rank| format!("-rank{}", safe_name(rank)));
+    format!("{}{rank}", safe_name(&trace.run.entrypoint))
 }

@@ -9,11 +9,13 @@ use clap::{Args, ValueEnum};
 use super::{Verdict, input, output};
 use crate::trace::document::write_lines;
 use crate::trace::{TraceDocument, analyze_health};
+use crate::view::kinship::doubts;
 use crate::view::merge::{self, merge};
 
 /// Merge the traces of the ranks of one step into one valid trace, one tree for each rank.
 ///
-/// For a timeline alone, `export --to chrome` of all ranks is enough.
+/// Traces that do not seem to belong together are named on standard error. For a timeline alone,
+/// `export --to chrome` of all ranks is enough.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// One trace of each rank
@@ -49,13 +51,22 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         Align::Measured => merge::Align::Measured,
     };
     let events = merge(&traces, align)?;
+    for doubt in doubts(&traces) {
+        output::warn(&doubt);
+    }
     drop(traces);
-    let merged = TraceDocument::from_events(events.iter().cloned())?;
+    let mut merged = TraceDocument::from_events(events)?;
     ensure!(
         analyze_health(&merged).structurally_valid,
         "the merged trace would be invalid"
     );
+    // By number, which is the order of the calls, rank by rank: parents come before their children.
+    merged
+        .spans
+        .sort_by(|a, b| (a.id.len(), &a.id).cmp(&(b.id.len(), &b.id)));
     let path = arguments.output.as_deref();
-    output::write_to(path, arguments.force, out, |to| write_lines(to, &events))?;
+    output::write_to(path, arguments.force, out, |to| {
+        write_lines(to, merged.events())
+    })?;
     Ok(Verdict::Well)
 }

@@ -56,6 +56,13 @@ pub(super) fn watched() -> bool {
     io::stderr().is_terminal()
 }
 
+/// Says on standard error what is doubtful; the work goes on.
+pub(super) fn warn(text: &str) {
+    let text = crate::view::text::printable_line(text);
+    // Nobody is left to tell where stderr cannot be written.
+    let _ = writeln!(io::stderr(), "candle-profile: warning: {text}");
+}
+
 pub(super) fn json(out: &mut dyn Write, value: &Value) -> Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)?;

@@ -37,8 +37,13 @@ pub(crate) struct Place {
     pub(crate) open_list: PathBuf,
 }
 
-/// What happens to the file once all is written: it gets its name, or not, and the person is told.
-pub(crate) type Ending = Box<dyn FnOnce(Closing) -> Finished + Send>;
+/// What whoever asked for the capture does at its end.
+pub(crate) struct Ending {
+    /// Adds what is known of the whole process, before the last line is written.
+    pub(crate) last_word: Box<dyn FnOnce(&mut Digest) + Send>,
+    /// Once all is written: the file gets its name, or not, and the person is told.
+    pub(crate) done: Box<dyn FnOnce(Closing) -> Finished + Send>,
+}
 
 /// A capture whose last line is written.
 pub(crate) struct Closing {
@@ -136,8 +141,15 @@ impl Output {
             tickets.push(lane.ticket());
         }
         self.session.close_lanes(&mut tickets);
+        let Ending { last_word, done } = self.ending;
+        last_word(self.replay.digest_mut());
         let failed = self.replay.end(at, end);
-        self.write();
+        write_lines(
+            &mut self.file,
+            &mut self.open_list,
+            &mut self.broken,
+            &mut self.replay,
+        );
         if self.broken.is_none() {
             self.broken = self.file.flush().err().map(|error| error.to_string());
         }
@@ -145,7 +157,7 @@ impl Output {
         if self.broken.is_none() {
             self.open_list.remove();
         }
-        (self.ending)(Closing {
+        done(Closing {
             broken: self.broken,
             inner: self.replay.inner(),
             failed,

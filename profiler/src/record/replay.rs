@@ -217,6 +217,11 @@ impl Replay {
         self.inner
     }
 
+    /// What the summary will say, for what is known at the end.
+    pub(super) fn digest_mut(&mut self) -> &mut Digest {
+        &mut self.digest
+    }
+
     pub(super) fn into_digest(self) -> Digest {
         self.digest
     }
@@ -484,6 +489,10 @@ impl Replay {
                 let mut statistics = Statistics::of(&event, alarm);
                 statistics.before = before;
                 self.digest.statistics(&event.label, &path(), &statistics);
+                let alarms = statistics.alarms();
+                if alarms != statistics.usually_alarms() {
+                    event.extra.get_or_insert_default().alarm = Some(alarms);
+                }
                 self.line(&TraceEvent::TensorStats(*event));
             }
             #[cfg(feature = "candle")]
@@ -566,6 +575,7 @@ impl Replay {
         if event.state == GradientState::Zero {
             if zeros::twice(&event.root, &event.key, self.origin) {
                 self.digest.stays_zero(&event.key);
+                event.extra.get_or_insert_default().zero_before = true;
             }
         } else {
             zeros::forget(&event.root, &event.key);

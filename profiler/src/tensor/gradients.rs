@@ -197,6 +197,7 @@ fn events(root: &str, found: Vec<Found<'_>>, emit: &mut dyn FnMut(Evidence)) {
         let extra = GradientExtra {
             reason: found.reason,
             family,
+            ..GradientExtra::default()
         };
         emit(Evidence::Gradient {
             event: Box::new(GradientEvent {

@@ -179,6 +179,7 @@ pub(crate) fn statistics_event(
         overflow_share: statistics.overflow_share,
         underflow_share: statistics.underflow_share,
         first_non_finite: statistics.first_non_finite,
+        ..TensorStatsExtra::default()
     };
     TensorStatsEvent {
         span_id: String::new(),

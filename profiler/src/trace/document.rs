@@ -1,5 +1,6 @@
 //! A whole trace in memory.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -116,10 +117,7 @@ impl TraceDocument {
     }
 
     fn max_depth(&self) -> usize {
-        let mut parents = SpanIndex::default();
-        for (place, span) in self.spans.iter().enumerate() {
-            parents.insert(&span.id, place);
-        }
+        let parents = SpanIndex::of(&self.spans);
         // Depths are found once each, walking up until one that is known; a parent that is missing
         // or loops counts as a root.
         let mut depths: Vec<Option<usize>> = vec![None; self.spans.len()];
@@ -188,12 +186,17 @@ impl TraceDocument {
     /// The events of this trace again: `meta`, then spans with their ends, then the evidence by
     /// kind, then `terminal`.
     pub fn to_events(&self) -> Vec<TraceEvent> {
-        let mut events = vec![TraceEvent::Meta {
+        self.events().collect()
+    }
+
+    /// The same, one at a time.
+    pub(crate) fn events(&self) -> impl Iterator<Item = TraceEvent> {
+        let meta = TraceEvent::Meta {
             schema: self.schema.clone(),
             run: Box::new(self.run.clone()),
-        }];
-        for span in &self.spans {
-            events.push(TraceEvent::SpanStart(SpanStartEvent {
+        };
+        let spans = self.spans.iter().flat_map(|span| {
+            let start = TraceEvent::SpanStart(SpanStartEvent {
                 id: span.id.clone(),
                 parent_id: span.parent_id.clone(),
                 name: span.name.clone(),
@@ -202,28 +205,32 @@ impl TraceDocument {
                 measured: span.measured,
                 step: span.step,
                 extra: span.start_extra.clone(),
-            }));
-            if span.closed {
-                events.push(TraceEvent::SpanEnd(SpanEndEvent {
+            });
+            let end = span.closed.then(|| {
+                TraceEvent::SpanEnd(SpanEndEvent {
                     id: span.id.clone(),
                     duration_ns: span.duration_ns,
                     extra: span.end_extra.clone(),
-                }));
-            }
-        }
-        events.extend(self.ops.iter().cloned().map(TraceEvent::Op));
-        events.extend(self.tensors.iter().cloned().map(TraceEvent::Tensor));
+                })
+            });
+            [Some(start), end].into_iter().flatten()
+        });
+        let tensors = self.tensors.iter().cloned().map(TraceEvent::Tensor);
         let stats = self.tensor_stats.iter().cloned();
-        events.extend(stats.map(TraceEvent::TensorStats));
-        events.extend(self.memory.iter().cloned().map(TraceEvent::Memory));
         let samples = self.device_memory.iter().cloned();
-        events.extend(samples.map(TraceEvent::DeviceMemory));
         let intervals = self.device_intervals.iter().cloned();
-        events.extend(intervals.map(TraceEvent::DeviceInterval));
-        events.extend(self.gradients.iter().cloned().map(TraceEvent::Gradient));
-        events.extend(self.edges.iter().cloned().map(TraceEvent::Edge));
-        events.push(TraceEvent::Terminal(self.terminal.clone()));
-        events
+        let gradients = self.gradients.iter().cloned();
+        std::iter::once(meta)
+            .chain(spans)
+            .chain(self.ops.iter().cloned().map(TraceEvent::Op))
+            .chain(tensors)
+            .chain(stats.map(TraceEvent::TensorStats))
+            .chain(self.memory.iter().cloned().map(TraceEvent::Memory))
+            .chain(samples.map(TraceEvent::DeviceMemory))
+            .chain(intervals.map(TraceEvent::DeviceInterval))
+            .chain(gradients.map(TraceEvent::Gradient))
+            .chain(self.edges.iter().cloned().map(TraceEvent::Edge))
+            .chain([TraceEvent::Terminal(self.terminal.clone())])
     }
 }
 
@@ -246,9 +253,12 @@ pub fn write_jsonl(path: impl AsRef<Path>, events: &[TraceEvent]) -> Result<()> 
 }
 
 /// Writes events as lines.
-pub(crate) fn write_lines(to: &mut dyn Write, events: &[TraceEvent]) -> Result<()> {
+pub(crate) fn write_lines(
+    to: &mut dyn Write,
+    events: impl IntoIterator<Item = impl Borrow<TraceEvent>>,
+) -> Result<()> {
     for event in events {
-        serde_json::to_writer(&mut *to, event)?;
+        serde_json::to_writer(&mut *to, event.borrow())?;
         to.write_all(b"\n")?;
     }
     Ok(())

@@ -194,6 +194,9 @@ extras! {
         underflow_share: Option<f64>,
         /// The index of the first element that is not finite.
         first_non_finite: Option<Vec<usize>>,
+        /// Whether the values are an alarm, where that is not what it usually is: NaN and +inf that are meant
+        /// (`allow_nonfinite`) are none, -inf is one where the run asked for that.
+        alarm: Option<bool>,
     }
     /// Our own keys of a `gradient`.
     GradientExtra {
@@ -201,6 +204,8 @@ extras! {
         reason: Option<String>,
         /// The family of the parameter.
         family: Option<String>,
+        /// It is zero, and was in the capture before of the same run.
+        zero_before: bool,
     }
     /// Our own keys of a `terminal`.
     TerminalExtra {
@@ -226,6 +231,8 @@ extras! {
         cuts: Option<Vec<String>>,
         /// Other findings, a sentence each.
         notes: Option<Vec<String>>,
+        /// How the memory of the process grew from call to call, as a sentence.
+        growth: Option<String>,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::schema::SpanRecord;
+
 /// From the id of a span to its place in a list.
 ///
 /// Ids are nearly always `s1`, `s2`, … in nearly this order: those are looked up by their number,
@@ -18,6 +20,18 @@ const NONE: u32 = u32::MAX;
 const SLACK: usize = 4096;
 
 impl SpanIndex {
+    /// Finds each span's place in the list. In whatever order they are, their numbers have room from the beginning.
+    pub(crate) fn of(spans: &[SpanRecord]) -> Self {
+        let mut index = Self {
+            numbered: vec![NONE; spans.len() + 1],
+            named: HashMap::new(),
+        };
+        for (place, span) in spans.iter().enumerate() {
+            index.insert(&span.id, place);
+        }
+        index
+    }
+
     pub(crate) fn get(&self, id: &str) -> Option<usize> {
         let numbered = number_of(id).and_then(|number| self.numbered.get(number));
         match numbered {
@@ -32,7 +46,9 @@ impl SpanIndex {
             return false;
         };
         match number_of(id) {
-            Some(number) if number <= 4 * (place as usize) + SLACK => {
+            Some(number)
+                if number < self.numbered.len() || number <= 4 * (place as usize) + SLACK =>
+            {
                 if self.numbered.len() <= number {
                     self.numbered.resize(number + 1, NONE);
                 }

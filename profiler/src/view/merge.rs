@@ -4,11 +4,12 @@
 //! one's, and beside that each rank's own tree, its root named after the rank. Labels, tensors, storages and gradients
 //! get the rank in front of their names. What the ranks promised is promised only where all did.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use anyhow::{Result, bail, ensure};
 
 use crate::capability::{CaptureContract, CoverageLevel, MeasurementScope};
+use crate::trace::span_index::SpanIndex;
 use crate::trace::{
     EdgeEvent, HealthSeverity, RunOutcome, SpanEndEvent, SpanKind, SpanRecord, SpanStartEvent,
     SpanStartExtra, TerminalEvent, TimingMode, TraceDocument, TraceEvent, TraceRunMeta,
@@ -28,11 +29,14 @@ pub(crate) enum Align {
 /// A trace, and the rank that it is of.
 struct Rank<'a> {
     name: String,
+    /// What the trace is called in messages.
+    file: &'a str,
     trace: &'a TraceDocument,
     /// What its times lie behind those of the merged trace.
     offset: u64,
-    /// New numbers of its spans.
-    ids: HashMap<&'a str, u64>,
+    /// The place of a span by its old id, and the new numbers by place.
+    places: SpanIndex,
+    numbers: Vec<u64>,
     /// The first number of its threads.
     first_thread: u64,
 }
@@ -53,7 +57,7 @@ pub(crate) fn merge(traces: &[(String, TraceDocument)], align: Align) -> Result<
         }
     }
     let documents: Vec<&TraceDocument> = traces.iter().map(|(_, trace)| trace).collect();
-    let mut ranks = ranks(&documents)?;
+    let mut ranks = ranks(traces)?;
     place(&mut ranks, &documents, align);
     let mut next_id = 3;
     let mut next_thread = 1;
@@ -67,10 +71,15 @@ pub(crate) fn merge(traces: &[(String, TraceDocument)], align: Align) -> Result<
             .max()
             .unwrap_or(0);
         next_thread += threads + 1;
-        let mut spans: Vec<&SpanRecord> = rank.trace.spans.iter().collect();
-        spans.sort_by_key(|span| span.start_ns);
-        for span in spans {
-            rank.ids.insert(&span.id, next_id);
+        let spans = rank.trace.spans.iter().enumerate();
+        let mut starts: Vec<(u64, usize)> =
+            spans.map(|(place, span)| (span.start_ns, place)).collect();
+        starts.sort_unstable();
+        rank.numbers = vec![0; starts.len()];
+        for (_, place) in starts {
+            if let Some(number) = rank.numbers.get_mut(place) {
+                *number = next_id;
+            }
             next_id += 1;
         }
     }
@@ -99,9 +108,9 @@ fn thread_of(span: &SpanRecord) -> Option<u64> {
     span.start_extra.as_deref().and_then(|extra| extra.thread)
 }
 
-fn ranks<'a>(traces: &[&'a TraceDocument]) -> Result<Vec<Rank<'a>>> {
-    let mut ranks: Vec<Rank<'a>> = Vec::new();
-    for (at, trace) in traces.iter().enumerate() {
+fn ranks(traces: &[(String, TraceDocument)]) -> Result<Vec<Rank<'_>>> {
+    let mut ranks: Vec<Rank<'_>> = Vec::new();
+    for (at, (file, trace)) in traces.iter().enumerate() {
         let rank = trace
             .run
             .tags
@@ -109,15 +118,19 @@ fn ranks<'a>(traces: &[&'a TraceDocument]) -> Result<Vec<Rank<'a>>> {
             .cloned()
             .unwrap_or_else(|| at.to_string());
         let name = format!("rank {rank}");
-        ensure!(
-            ranks.iter().all(|other| other.name != name),
-            "two traces are of {name}; merge takes one trace of each rank"
-        );
+        if let Some(other) = ranks.iter().find(|other| other.name == name) {
+            bail!(
+                "{} and {file} are both of {name}; merge takes one trace of each rank",
+                other.file
+            );
+        }
         ranks.push(Rank {
             name,
+            file,
             trace,
             offset: 0,
-            ids: HashMap::new(),
+            places: SpanIndex::of(&trace.spans),
+            numbers: Vec::new(),
             first_thread: 0,
         });
     }
@@ -185,9 +198,9 @@ fn meta(ranks: &[Rank<'_>]) -> Result<TraceRunMeta> {
         ensure!(
             phase == run.phase,
             "{} is of phase {}, {} of {}; ranks of one step do the same",
-            first.name,
+            first.file,
             run.phase.as_str(),
-            rank.name,
+            rank.file,
             phase.as_str()
         );
     }
@@ -341,9 +354,9 @@ impl Rank<'_> {
 
     /// A span's new id; one that is not there keeps naming none.
     fn id(&self, old: &str) -> String {
-        self.ids
-            .get(old)
-            .map_or_else(|| self.named(old), |number| id(*number))
+        let place = self.places.get(old);
+        let number = place.and_then(|place| self.numbers.get(place));
+        number.map_or_else(|| self.named(old), |number| id(*number))
     }
 
     fn named(&self, name: &str) -> String {

@@ -8,6 +8,8 @@ use anyhow::Result;
 pub(crate) mod diff;
 pub mod export;
 #[cfg(feature = "cli")]
+pub(crate) mod kinship;
+#[cfg(feature = "cli")]
 pub(crate) mod merge;
 #[cfg(feature = "cli")]
 pub(crate) mod page;

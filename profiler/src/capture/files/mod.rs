@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 pub(crate) use leftover::Leftover;
+#[cfg(feature = "cli")]
+pub(crate) use name::safe_name;
 pub(crate) use name::{open_list_of, without_partial};
 pub(crate) use reservation::{Reservation, move_to_new};
 

@@ -3,6 +3,7 @@
 mod budget;
 mod complaint;
 mod config;
+mod misspelt;
 mod nonfinite;
 mod planes;
 mod tags;
@@ -14,6 +15,7 @@ use std::time::SystemTime;
 
 pub use complaint::Complaint;
 pub use config::Config;
+pub(crate) use misspelt::misspelt;
 pub(crate) use nonfinite::NonFinite;
 pub(crate) use planes::{Plane, Planes};
 pub(crate) use target::Target;

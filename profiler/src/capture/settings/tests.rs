@@ -332,3 +332,18 @@ fn the_same_can_be_said_in_code() {
         "{refused}"
     );
 }
+
+#[test]
+fn what_is_read_are_the_variables_that_are_known() {
+    let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());
+    let get = |name: &str| {
+        asked.borrow_mut().insert(name.to_owned());
+        (name == "CANDLE_PROFILE").then(|| "traces".into())
+    };
+    Settings::read(&get).expect("settings");
+    let ours = asked.into_inner().into_iter();
+    let ours: Vec<String> = ours.filter(|name| name.starts_with("CANDLE")).collect();
+    let mut known = super::misspelt::VARIABLES;
+    known.sort_unstable();
+    assert_eq!(ours, known);
+}

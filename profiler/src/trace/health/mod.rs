@@ -3,13 +3,13 @@
 //! Each file judges one family of rules. The codes are part of the format; a trace is valid when no
 //! issue of severity [`HealthSeverity::Error`] is found.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::document::TraceDocument;
 use super::schema::{LEGACY_SCHEMA, RunOutcome, SpanRecord};
+use super::span_index::SpanIndex;
 
 mod coverage;
 mod edges;
@@ -150,24 +150,25 @@ impl Issues {
 /// The spans by id.
 struct Spans<'a> {
     all: &'a [SpanRecord],
-    places: HashMap<&'a str, usize>,
+    places: SpanIndex,
+    /// Whether an id stands for two spans.
+    ambiguous: bool,
 }
 
 impl<'a> Spans<'a> {
     fn of(doc: &'a TraceDocument) -> Self {
+        let places = SpanIndex::of(&doc.spans);
+        // Of two spans with one id, one is not found at its own place.
+        let found = |(place, span): (usize, &SpanRecord)| places.get(&span.id) == Some(place);
         Self {
             all: &doc.spans,
-            places: doc
-                .spans
-                .iter()
-                .enumerate()
-                .map(|(place, span)| (span.id.as_str(), place))
-                .collect(),
+            ambiguous: !doc.spans.iter().enumerate().all(found),
+            places,
         }
     }
 
     fn place(&self, id: &str) -> Option<usize> {
-        self.places.get(id).copied()
+        self.places.get(id)
     }
 
     fn get(&self, id: &str) -> Option<&'a SpanRecord> {

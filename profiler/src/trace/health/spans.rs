@@ -11,7 +11,7 @@ pub(super) fn judge(
     coverage: &EvidenceCoverage,
     issues: &mut Issues,
 ) {
-    if spans.places.len() != doc.spans.len() {
+    if spans.ambiguous {
         issues.error("duplicate_span_id", "two spans have the same id");
     }
     if coverage.root_spans != 1 {

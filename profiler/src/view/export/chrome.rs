@@ -310,10 +310,7 @@ impl Process<'_> {
             let name = format!("recorded storages on {device}");
             writer.counter(pid, at + offset, &name, &json!({"bytes": bytes}))?;
         }
-        let mut index = SpanIndex::default();
-        for (place, span) in self.trace.spans.iter().enumerate() {
-            index.insert(&span.id, place);
-        }
+        let index = SpanIndex::of(&self.trace.spans);
         let end_of = |id: &str| {
             let span = self.trace.spans.get(index.get(id)?)?;
             Some(span.end_ns())
@@ -349,6 +346,10 @@ impl Process<'_> {
         let mut tracks: HashMap<(&str, &str, &str), usize> = HashMap::new();
         let mut intervals: Vec<_> = self.trace.device_intervals.iter().collect();
         intervals.sort_by_key(|interval| interval.start_ns);
+        if intervals.is_empty() {
+            return Ok(());
+        }
+        let index = SpanIndex::of(&self.trace.spans);
         for interval in intervals {
             let key = (&*interval.device, &*interval.stream_id, &*interval.clock_id);
             let tid = match tracks.get(&key) {
@@ -362,11 +363,8 @@ impl Process<'_> {
                     tid
                 }
             };
-            let span = self
-                .trace
-                .spans
-                .iter()
-                .find(|span| span.id == interval.span_id);
+            let span = index.get(&interval.span_id);
+            let span = span.and_then(|place| self.trace.spans.get(place));
             writer.start('X', self.pid, tid)?;
             writer.at(interval.start_ns)?;
             writer.to.write_all(b",\"dur\":")?;

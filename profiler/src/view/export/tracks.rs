@@ -96,10 +96,7 @@ impl Tracks {
 }
 
 fn candidates(trace: &TraceDocument) -> Vec<Candidate> {
-    let mut index = SpanIndex::default();
-    for (place, span) in trace.spans.iter().enumerate() {
-        index.insert(&span.id, place);
-    }
+    let index = SpanIndex::of(&trace.spans);
     let parents: Vec<Option<usize>> = trace
         .spans
         .iter()

@@ -6,11 +6,13 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::export::tracks::{Tracks, What};
 use super::summary::{Digest, scalar_of, trends};
-use crate::trace::{RunOutcome, TensorStatsEvent, TraceDocument};
+use crate::trace::span_index::SpanIndex;
+use crate::trace::{RunOutcome, SpanRecord, TensorStatsEvent, TraceDocument};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -42,16 +44,16 @@ pub(crate) fn write(traces: &[Shown], to: &mut dyn Write) -> io::Result<()> {
         .iter()
         .map(|shown| trends::Step::of(&shown.name, &shown.digest))
         .collect();
-    let data = json!({
-        "title": title,
-        "traces": traces.iter().map(trace).collect::<Vec<_>>(),
-        "trends": (traces.len() > 1).then(|| trends::as_json(&steps)),
-    });
+    let data = Data {
+        title: &title,
+        traces,
+        trends: (traces.len() > 1).then(|| trends::as_json(&steps)),
+    };
     for (at, part) in PAGE.split(['{', '}']).enumerate() {
         match (at % 2, part) {
             (1, "title") => to.write_all(in_text(&title).as_bytes())?,
             (1, "style") => write!(to, "{LIBRARY_STYLE}\n{STYLE}")?,
-            (1, "data") => to.write_all(in_script(&data.to_string()).as_bytes())?,
+            (1, "data") => serde_json::to_writer(InScript(&mut *to), &data)?,
             (1, "library") => to.write_all(LIBRARY.as_bytes())?,
             (1, "script") => to.write_all(SCRIPT.as_bytes())?,
             _ => to.write_all(part.as_bytes())?,
@@ -65,8 +67,101 @@ fn in_text(text: &str) -> String {
 }
 
 /// JSON that no name can end early: `<` is the only letter that begins an end of a script.
-fn in_script(json: &str) -> String {
-    json.replace('<', "\\u003c")
+struct InScript<'a>(&'a mut dyn Write);
+
+impl Write for InScript<'_> {
+    fn write(&mut self, json: &[u8]) -> io::Result<usize> {
+        for (at, part) in json.split(|byte| *byte == b'<').enumerate() {
+            if at > 0 {
+                self.0.write_all(br"\u003c")?;
+            }
+            self.0.write_all(part)?;
+        }
+        Ok(json.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// What the script finds in the page. Traces are put into it one after another, so that only one is there at a time.
+#[derive(Serialize)]
+struct Data<'a> {
+    title: &'a str,
+    #[serde(serialize_with = "one_by_one")]
+    traces: &'a [Shown],
+    trends: Option<Value>,
+}
+
+fn one_by_one<S: Serializer>(traces: &[Shown], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(traces.iter().map(trace))
+}
+
+/// One of the traces.
+#[derive(Serialize)]
+struct Trace<'a> {
+    title: String,
+    about: String,
+    summary: Value,
+    names: Vec<&'a str>,
+    tracks: Vec<Value>,
+    spans: Spans,
+    details: HashMap<usize, Vec<String>>,
+    stats: Vec<Record<'a>>,
+    gradients: Vec<Value>,
+}
+
+/// The statistics of a tensor, or a number.
+#[derive(Serialize)]
+struct Record<'a> {
+    label: &'a str,
+    span: Option<usize>,
+    #[serde(rename = "type")]
+    kind: String,
+    non_finite: u64,
+    rms: f64,
+    mean: f64,
+    abs_max: f64,
+    min: Option<f64>,
+    max: Option<f64>,
+    std: Option<f64>,
+    zeros: Option<u64>,
+    cut: bool,
+}
+
+/// The slice of each span.
+struct Places<'a> {
+    index: SpanIndex,
+    slices: Vec<Option<usize>>,
+    spans: &'a [SpanRecord],
+}
+
+impl<'a> Places<'a> {
+    fn of(document: &'a TraceDocument, layout: &Tracks) -> Self {
+        let mut slices = vec![None; document.spans.len()];
+        for (at, slice) in layout.slices.iter().enumerate() {
+            if let What::Span(span) = slice.what
+                && let Some(slot) = slices.get_mut(span)
+            {
+                *slot = Some(at);
+            }
+        }
+        Places {
+            index: SpanIndex::of(&document.spans),
+            slices,
+            spans: &document.spans,
+        }
+    }
+
+    fn get(&self, id: &str) -> Option<usize> {
+        self.slices.get(self.index.get(id)?).copied().flatten()
+    }
+
+    fn measured(&self) -> Option<usize> {
+        let span = self.spans.iter().rposition(|span| span.measured)?;
+        self.slices.get(span).copied().flatten()
+    }
 }
 
 fn title_of(trace: &TraceDocument) -> String {
@@ -80,7 +175,7 @@ fn title_of(trace: &TraceDocument) -> String {
     format!("{} {what} {}{rank}", run.entrypoint, run.capture_step)
 }
 
-fn trace(shown: &Shown) -> Value {
+fn trace(shown: &Shown) -> Trace<'_> {
     let document = &shown.document;
     let run = &document.run;
     let failed = match document.terminal.outcome {
@@ -90,74 +185,65 @@ fn trace(shown: &Shown) -> Value {
     let layout = Tracks::of(document);
     let mut names = Names::default();
     let mut spans = Spans::default();
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    let depths = depths(&layout);
-    for (at, slice) in layout.slices.iter().enumerate() {
+    let places = Places::of(document, &layout);
+    spans.measured = places.measured();
+    spans.depth = depths(&layout);
+    for slice in &layout.slices {
         let name = match slice.what {
-            What::Span(span) => document.spans.get(span).map_or("", |span| {
-                places.insert(&span.id, at);
-                if span.measured {
-                    spans.measured = Some(at);
-                }
-                &span.name
-            }),
+            What::Span(span) => document.spans.get(span).map_or("", |span| &span.name),
             What::Op(op) => document.ops.get(op).map_or("", |op| &op.op_name),
         };
         spans.name.push(names.of(name));
         spans.start.push(slice.start_ns);
         spans.length.push(slice.end_ns - slice.start_ns);
         spans.track.push(slice.track);
-        spans.depth.push(depths.get(at).copied().unwrap_or(0));
     }
     let cuts = cuts(document);
-    let stats: Vec<Value> = document
+    let stats: Vec<Record<'_>> = document
         .tensor_stats
         .iter()
-        .map(|stats| record(stats, places.get(stats.span_id.as_str()), &cuts))
+        .map(|stats| record(stats, places.get(&stats.span_id), &cuts))
         .collect();
     let mut details = details(document, &layout, &places);
-    let mut bad = vec![0; layout.slices.len()];
+    spans.bad = vec![0; layout.slices.len()];
     for stats in document
         .tensor_stats
         .iter()
         .filter(|stats| stats.non_finite > 0)
     {
-        if let Some(flag) = places
-            .get(stats.span_id.as_str())
-            .and_then(|at| bad.get_mut(*at))
-        {
+        let at = places.get(&stats.span_id);
+        if let Some(flag) = at.and_then(|at| spans.bad.get_mut(at)) {
             *flag = 1;
         }
     }
     for lines in details.values_mut() {
         lines.truncate(MOST_DETAILS);
     }
-    json!({
-        "title": title_of(document),
-        "about": format!("{} on {}, {}{failed}", shown.name, run.device, run.timestamp),
-        "summary": super::summary::json::summary(&shown.name, &shown.digest),
-        "names": names.list,
-        "tracks": track_names(document, &layout),
-        "spans": {
-            "name": spans.name, "start": spans.start, "length": spans.length, "track": spans.track,
-            "depth": spans.depth, "bad": bad, "measured": spans.measured,
-        },
-        "details": details,
-        "stats": stats,
-        "gradients": document.gradients.iter().map(|gradient| json!({
+    Trace {
+        title: title_of(document),
+        about: format!("{} on {}, {}{failed}", shown.name, run.device, run.timestamp),
+        summary: super::summary::json::summary(&shown.name, &shown.digest),
+        names: names.list,
+        tracks: track_names(document, &layout),
+        spans,
+        details,
+        stats,
+        gradients: document.gradients.iter().map(|gradient| json!({
             "root": gradient.root, "key": gradient.key, "state": gradient.state, "norm": gradient.norm,
             "reason": gradient.extra.as_deref().and_then(|extra| extra.reason.as_deref()),
-        })).collect::<Vec<_>>(),
-    })
+        })).collect(),
+    }
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize)]
 struct Spans {
     name: Vec<usize>,
     start: Vec<u64>,
     length: Vec<u64>,
     track: Vec<usize>,
     depth: Vec<usize>,
+    /// 1 where something is not finite.
+    bad: Vec<u8>,
     measured: Option<usize>,
 }
 
@@ -212,34 +298,38 @@ fn cuts(trace: &TraceDocument) -> HashMap<(&str, &str), Option<&str>> {
     cut.collect()
 }
 
-fn record(
-    stats: &TensorStatsEvent,
-    span: Option<&usize>,
+fn record<'a>(
+    stats: &'a TensorStatsEvent,
+    span: Option<usize>,
     cuts: &HashMap<(&str, &str), Option<&str>>,
-) -> Value {
+) -> Record<'a> {
     let extra = stats.extra.as_deref();
     let scalar = scalar_of(stats);
-    json!({
-        "label": stats.label,
-        "span": span,
-        "type": scalar.map_or_else(|| format!("{} {:?}", stats.dtype, stats.shape), |_| "number".to_owned()),
-        "non_finite": stats.non_finite,
-        "rms": stats.rms,
-        "mean": stats.mean,
-        "abs_max": stats.abs_max,
-        "min": extra.and_then(|extra| extra.min),
-        "max": extra.and_then(|extra| extra.max),
-        "std": extra.and_then(|extra| extra.std),
-        "zeros": extra.and_then(|extra| extra.zeros),
-        "cut": cuts.contains_key(&(stats.span_id.as_str(), stats.label.as_str())),
-    })
+    let key = (stats.span_id.as_str(), stats.label.as_str());
+    Record {
+        label: &stats.label,
+        span,
+        kind: scalar.map_or_else(
+            || format!("{} {:?}", stats.dtype, stats.shape),
+            |_| "number".to_owned(),
+        ),
+        non_finite: stats.non_finite,
+        rms: stats.rms,
+        mean: stats.mean,
+        abs_max: stats.abs_max,
+        min: extra.and_then(|extra| extra.min),
+        max: extra.and_then(|extra| extra.max),
+        std: extra.and_then(|extra| extra.std),
+        zeros: extra.and_then(|extra| extra.zeros),
+        cut: cuts.contains_key(&key),
+    }
 }
 
 /// By the place of a slice: what else is known of it, in lines.
 fn details(
     trace: &TraceDocument,
     layout: &Tracks,
-    places: &HashMap<&str, usize>,
+    places: &Places<'_>,
 ) -> HashMap<usize, Vec<String>> {
     let mut details: HashMap<usize, Vec<String>> = HashMap::new();
     for (at, slice) in layout.slices.iter().enumerate() {
@@ -266,7 +356,7 @@ fn details(
         }
     }
     for stats in &trace.tensor_stats {
-        if let Some(at) = places.get(stats.span_id.as_str()) {
+        if let Some(at) = places.get(&stats.span_id) {
             let text = match scalar_of(stats) {
                 Some(value) => format!("{} = {value}", stats.label),
                 None => format!(
@@ -274,19 +364,19 @@ fn details(
                     stats.label, stats.dtype, stats.shape, stats.rms
                 ),
             };
-            details.entry(*at).or_default().push(text);
+            details.entry(at).or_default().push(text);
         }
     }
     for tensor in &trace.tensors {
         let extra = tensor.extra.as_deref();
         if extra.is_some_and(|extra| extra.autograd.as_deref() == Some("cut"))
-            && let Some(at) = places.get(tensor.span_id.as_str())
+            && let Some(at) = places.get(&tensor.span_id)
         {
             let label = tensor.label.as_deref().unwrap_or(&tensor.tensor_id);
             let twin = extra.and_then(|extra| extra.twin.as_deref());
             let twin = twin.map_or(String::new(), |twin| format!("; {twin} keeps it"));
             details
-                .entry(*at)
+                .entry(at)
                 .or_default()
                 .push(format!("graph cut at {label}{twin}"));
         }
@@ -294,7 +384,7 @@ fn details(
     details
 }
 
-fn span_lines(span: &crate::trace::SpanRecord) -> Vec<String> {
+fn span_lines(span: &SpanRecord) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(step) = span.step {
         lines.push(format!("step: {}", step.as_str()));

@@ -38,6 +38,8 @@ pub(super) struct Scan {
     pub(super) listed: Vec<SpanStartEvent>,
     /// Whether each span's chain of parents ends at a span without one.
     reached: Vec<bool>,
+    /// All spans that records name are there: decided once, as it is asked for each line.
+    hangs_together: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -177,6 +179,7 @@ impl Scan {
             latest_ns: 0,
             listed: Vec::new(),
             reached: Vec::new(),
+            hangs_together: false,
         })
     }
 
@@ -279,6 +282,8 @@ impl Scan {
         self.reached = self.reached();
         let awaited = std::mem::take(&mut self.awaited);
         self.awaited = awaited.into_iter().filter(|id| !self.holds(id)).collect();
+        self.hangs_together =
+            self.awaited.is_empty() && self.reached.iter().all(|reached| *reached);
         let mut listed = std::mem::take(&mut self.listed);
         listed.retain_mut(|start| {
             start.parent_id = self
@@ -357,7 +362,7 @@ impl Scan {
 
     /// All spans that records name are there, so that no record has to be asked for them.
     pub(super) fn hangs_together(&self) -> bool {
-        self.awaited.is_empty() && self.reached.iter().all(|reached| *reached)
+        self.hangs_together
     }
 
     /// The first span that a record names and that is not in the trace, or not below its root.

@@ -188,6 +188,15 @@ impl Digest {
         self.waited_ns = self.waited_ns.saturating_add(nanoseconds);
     }
 
+    /// The numbers, without those that say once more what the gradients of a root come to: the norm has a row there.
+    pub(super) fn own_scalars(&self) -> impl Iterator<Item = (&str, &ScalarRow)> {
+        self.scalars.iter().filter(|(label, row)| {
+            let root = label.strip_suffix("/grad_norm");
+            let mut roots = self.gradients.iter();
+            !roots.any(|(of, gradients)| root == Some(of) && gradients.has_norm(row))
+        })
+    }
+
     /// The name of a row, empty for what found none.
     pub(crate) fn site_name(&self, site: SiteId) -> &str {
         self.sites.row(site).map_or("", |row| &row.name)

@@ -54,11 +54,21 @@ impl<'a> Statistics<'a> {
         }
     }
 
-    fn alarms(&self) -> bool {
-        self.alarm.unwrap_or(match (self.nan, self.pos_inf) {
+    pub(crate) fn alarms(&self) -> bool {
+        self.alarm.unwrap_or_else(|| self.usually_alarms())
+    }
+
+    /// What holds where nothing else is said.
+    pub(crate) fn usually_alarms(&self) -> bool {
+        match (self.nan, self.pos_inf) {
             (Some(nan), Some(pos_inf)) => nan > 0 || pos_inf > 0,
             _ => self.non_finite > 0,
-        })
+        }
+    }
+
+    /// Whether the place is told.
+    pub(super) fn stand_out(&self) -> bool {
+        self.alarms() || self.is_all_zero() || self.is_all_equal()
     }
 
     /// A single value is as often zero by right as not.
@@ -269,6 +279,17 @@ impl GradientRow {
             },
         }
         self.norm = length(self.norm, gradient.norm.unwrap_or(0.0));
+    }
+
+    /// Whether a number is the norm of these gradients, and nothing but it.
+    pub(super) fn has_norm(&self, row: &ScalarRow) -> bool {
+        // The sums are made in different orders.
+        const ROUNDING: f64 = 1e-6;
+        let same = match self.non_finite.count() {
+            0 => (row.last - self.norm).abs() <= ROUNDING * self.norm,
+            _ => !row.last.is_finite(),
+        };
+        row.values == 1 && same
     }
 
     pub(super) fn all(&self) -> u64 {

@@ -18,6 +18,9 @@ use crate::trace::{
 };
 use crate::view::span_table::{Flags, NONE, Place, Row, SpanTable, Visitor};
 
+/// A way goes up no further, so that one that loops has an end.
+const DEEPEST: usize = 64;
+
 /// Takes a trace in.
 #[derive(Debug, Default)]
 pub(crate) struct Feed {
@@ -101,7 +104,16 @@ impl Feed {
             }
             TraceEvent::Memory(event) => self.memory(event),
             TraceEvent::DeviceMemory(sample) => self.sample(&sample),
-            TraceEvent::Gradient(event) => self.digest.gradient(&gradient_of(&event)),
+            TraceEvent::Gradient(event) => {
+                if event
+                    .extra
+                    .as_deref()
+                    .is_some_and(|extra| extra.zero_before)
+                {
+                    self.digest.stays_zero(&event.key);
+                }
+                self.digest.gradient(&gradient_of(&event));
+            }
             TraceEvent::Terminal(terminal) => self.terminal(&terminal),
             TraceEvent::Op(_) | TraceEvent::DeviceInterval(_) | TraceEvent::Edge(_) => {}
         }
@@ -177,9 +189,14 @@ impl Feed {
             Evidence::Statistics(event) => match scalar_of(event) {
                 Some(value) => self.digest.scalar(&event.label, value),
                 None => {
-                    let span = self.digest.site_name(site).to_owned();
-                    self.digest
-                        .statistics(&event.label, &span, &Statistics::of(event, None));
+                    let told = event.extra.as_deref().and_then(|extra| extra.alarm);
+                    let statistics = Statistics::of(event, told);
+                    // The way to a span is only shown of what stands out.
+                    let span = match statistics.stand_out() {
+                        true => self.way_to(place),
+                        false => String::new(),
+                    };
+                    self.digest.statistics(&event.label, &span, &statistics);
                 }
             },
             Evidence::Cut(event) => {
@@ -187,6 +204,20 @@ impl Feed {
                 self.cuts.push(note);
             }
         }
+    }
+
+    /// `train_step > Model::forward`: the spans of the same thread around a span, as far as they are known by now.
+    fn way_to(&self, place: Place) -> String {
+        let mut names = Vec::new();
+        let mut next = self.spans.row(place);
+        while let Some(row) = next.filter(|row| row.parent != NONE && names.len() < DEEPEST) {
+            let site = self.sites.get(row.name as usize).copied();
+            names.push(self.digest.site_name(site.unwrap_or(SiteId::OTHERS)));
+            let parent = self.spans.row(row.parent);
+            next = parent.filter(|parent| parent.thread == row.thread);
+        }
+        names.reverse();
+        names.join(" > ")
     }
 
     /// `graph cut in Model::forward (src/model.rs:40) at logits; softmax keeps it`
@@ -291,7 +322,7 @@ pub(crate) fn read(trace: impl BufRead) -> Result<Fed> {
 #[cfg(feature = "cli")]
 pub(crate) fn of_document(trace: &crate::trace::TraceDocument) -> Fed {
     let mut feed = Feed::new();
-    for event in trace.to_events() {
+    for event in trace.events() {
         feed.push(event);
     }
     feed.finish()

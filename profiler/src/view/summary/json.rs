@@ -46,6 +46,13 @@ pub(crate) fn summary(trace: &str, digest: &Digest) -> Value {
         "other_calls": sites.others.calls,
         "tensors": tensors(digest),
         "gradients": gradients(digest),
+        "graph": digest.graph.map(|graph| json!({
+            "tensors": graph.nodes,
+            "bytes": graph.bytes,
+            "of_earlier_steps": graph.carried,
+            "gradient_bytes_of_constants": graph.constant_bytes,
+        })),
+        "unused_graph": digest.unused_graph.map(|(tensors, bytes)| json!({"tensors": tensors, "bytes": bytes})),
     })
 }
 
@@ -64,6 +71,8 @@ fn site(site: &Site, whole: u64) -> Value {
         "mean_ns": site.durations.mean(),
         "p50_ns": site.durations.percentile(0.5),
         "p95_ns": site.durations.percentile(0.95),
+        "memory_net_bytes": site.memory.map(|taken| taken.net),
+        "memory_peak_bytes": site.memory.map(|taken| taken.peak),
     })
 }
 
@@ -79,6 +88,7 @@ fn memory(digest: &Digest) -> Value {
         "step_peak_bytes": memory.step.map(|(_, peak)| peak),
         "recorded_storages_peak_bytes": memory.storages,
         "devices": devices,
+        "growth": memory.growth,
     })
 }
 

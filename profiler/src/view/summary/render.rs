@@ -110,7 +110,8 @@ fn scalars(page: &mut Page, digest: &Digest) {
         };
         vec![label.to_owned(), value]
     };
-    let mut rows: Vec<Vec<String>> = digest.scalars.iter().take(MOST_SHOWN).map(cells).collect();
+    let own = digest.own_scalars();
+    let mut rows: Vec<Vec<String>> = own.take(MOST_SHOWN).map(cells).collect();
     let roots = digest.gradients.iter().take(MOST_SHOWN);
     rows.extend(roots.map(|(root, row)| {
         let name = match digest.gradients.len() {
@@ -123,7 +124,7 @@ fn scalars(page: &mut Page, digest: &Digest) {
         return;
     }
     page.table(&["scalars", "value"], &rows);
-    and_more(page, digest.scalars.len(), digest.scalars.refused());
+    and_more(page, digest.own_scalars().count(), digest.scalars.refused());
 }
 
 /// `5 (1 of 4 missing)`

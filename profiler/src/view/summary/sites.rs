@@ -23,7 +23,8 @@ impl StepTag {
     ];
 }
 
-/// Where a span comes from. Spans with the same name and place share a row.
+/// Where a span comes from. Spans with the same name and place share a row, but for the measured region: of a merged
+/// trace it spans the calls of all ranks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SpanSite<'a> {
     pub(crate) name: &'a str,
@@ -219,6 +220,8 @@ impl Site {
             .place
             .as_ref()
             .map(|(file, line)| (file.as_str(), *line));
-        place == site.file.map(|file| (file, site.line.unwrap_or(0))) && self.step == site.step
+        place == site.file.map(|file| (file, site.line.unwrap_or(0)))
+            && self.step == site.step
+            && self.measured == site.measured
     }
 }

@@ -24,6 +24,7 @@ impl Digest {
         let mut room = MOST_BYTES;
         extra.cuts = kept(&self.cuts, &mut room);
         extra.notes = kept(&self.notes, &mut room);
+        extra.growth.clone_from(&self.memory.growth);
     }
 
     /// Reads it.
@@ -41,6 +42,9 @@ impl Digest {
         }
         for cut in extra.cuts.iter().flatten() {
             self.cut(cut.clone());
+        }
+        if let Some(growth) = &extra.growth {
+            self.growth(growth.clone());
         }
         for note in extra.notes.iter().flatten() {
             self.note(note.clone());

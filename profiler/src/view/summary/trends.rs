@@ -56,7 +56,7 @@ impl Step {
     pub(crate) fn of(trace: &str, digest: &Digest) -> Step {
         let meta = &digest.meta;
         let mut values = Vec::new();
-        for (label, row) in digest.scalars.iter() {
+        for (label, row) in digest.own_scalars() {
             values.push((Kind::Scalar, label.to_owned(), row.last));
         }
         for (root, row) in digest.gradients.iter() {
@@ -204,18 +204,21 @@ fn title(group: &Group<'_>) -> String {
     let mut times: Vec<u64> = group.steps.iter().map(|step| step.measured_ns).collect();
     times.sort_unstable();
     let median = times.get(times.len() / 2).copied().unwrap_or(0);
-    let noun = if first.phase == "infer" {
-        "infer calls"
-    } else {
-        "train steps"
+    let noun = match (first.phase.as_str(), group.steps.len()) {
+        ("infer", 1) => "infer call",
+        ("infer", _) => "infer calls",
+        (_, 1) => "train step",
+        _ => "train steps",
+    };
+    let numbers = match group.steps.len() {
+        1 => first.step.to_string(),
+        _ => format!("{} … {}", first.step, last.step),
     };
     let failed = group.steps.iter().filter(|step| step.failed).count();
     let mut title = format!(
-        "{}: {} {noun} ({} … {}) on {}, median {}",
+        "{}: {} {noun} ({numbers}) on {}, median {}",
         printable(&first.entrypoint, 60),
         count(group.steps.len() as u64),
-        first.step,
-        last.step,
         first.device,
         duration(median)
     );
