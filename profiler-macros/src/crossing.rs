@@ -26,6 +26,8 @@ pub(crate) struct Crossing {
     short: Option<Vec<TokenTree>>,
     /// The place of the body's braces.
     braces: Span,
+    /// The body may never return, by its text: it has macros in it, loops, or leaves the program.
+    may_diverge: bool,
     /// The function has no span of its own.
     bare: bool,
     /// The body may return before its end.
@@ -209,6 +211,10 @@ impl Crossing {
             taken,
             short: short.then(|| output.to_vec()),
             braces: body.span(),
+            may_diverge: text.contains('!')
+                || ["loop", "exit", "abort"]
+                    .iter()
+                    .any(|word| hints::mentions(text, word)),
             parts: Parts::of(output),
             bare: !set.opens_span(),
             returns_early: hints::mentions(text, "return"),
@@ -241,8 +247,18 @@ impl Crossing {
         let lent = &self.lent;
         // Alone in its braces, an expression would be told that it needs none.
         let body = braces(quote_spanned!(site=> ; #body), self.braces);
+        // What stands behind a body that never returns is ours, and no fault of the program's.
+        let (diverging, unreachable) = match self.may_diverge {
+            true => (
+                Some(quote_spanned!(site=> #[allow(clippy::diverging_sub_expression)])),
+                Some(quote_spanned!(site=> #[allow(unreachable_code)])),
+            ),
+            false => (None, None),
+        };
         Some(quote_spanned! {site=>
+            #diverging
             let value: #(#output)* = #body;
+            #unreachable
             #private::returned(&value).__candle_profiler_look(#hints, (#(#lent,)*));
             value
         })
