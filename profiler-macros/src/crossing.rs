@@ -7,9 +7,9 @@ use crate::function::{Function, Pattern, is_never};
 use crate::hints;
 use crate::items::Angles;
 use crate::site::Context;
-use crate::tokens::{group_of, is_punct, is_word};
+use crate::tokens::{braces, group_of, is_punct, is_word};
 use crate::valid::{Set, holds_impl};
-use proc_macro2::{Delimiter, Ident, Literal, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 
 /// What is looked at.
@@ -21,84 +21,89 @@ pub(crate) struct Crossing {
     taken: Vec<Ident>,
     /// The members of a returned tuple.
     parts: Option<Parts>,
-    /// The most frequent kind of function: references to tensors go in, a tensor comes out; in a `Result` or not.
-    short: Option<bool>,
+    /// The written type of what the most frequent kind of function returns: references to tensors go in, a tensor comes
+    /// out, in a `Result` or not.
+    short: Option<Vec<TokenTree>>,
+    /// The place of the body's braces.
+    braces: Span,
+    /// The body may never return, by its text: it has macros in it, loops, or leaves the program.
+    may_diverge: bool,
     /// The function has no span of its own.
     bare: bool,
     /// The body may return before its end.
     pub(crate) returns_early: bool,
 }
 
-/// Types, and parts of their paths, that hold no tensor.
-const PLAIN: [&str; 58] = [
-    "bool",
-    "char",
-    "str",
-    "String",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-    "u128",
-    "usize",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "i128",
-    "isize",
-    "f32",
-    "f64",
-    "Option",
-    "Result",
-    "Vec",
-    "Box",
-    "Rc",
-    "Arc",
-    "Cow",
-    "HashMap",
-    "BTreeMap",
-    "std",
-    "core",
-    "alloc",
-    "collections",
-    "sync",
-    "rc",
-    "borrow",
-    "io",
-    "fmt",
-    "Path",
-    "PathBuf",
-    "path",
-    "Device",
-    "DType",
-    "Shape",
-    "VarBuilder",
-    "VarMap",
-    "GradStore",
-    "Self",
-    "mut",
-    "const",
-    "candle",
-    "candle_core",
-    "candle_nn",
-    "anyhow",
-    "Error",
-    "error",
-    "backprop",
-    "CandleResult",
-    "static",
-    "Duration",
-];
+/// Whether a word is a type, or part of the path of one, that holds no tensor.
+fn is_plain(word: &str) -> bool {
+    matches!(
+        word,
+        "bool"
+            | "char"
+            | "str"
+            | "String"
+            | "u8"
+            | "u16"
+            | "u32"
+            | "u64"
+            | "u128"
+            | "usize"
+            | "i8"
+            | "i16"
+            | "i32"
+            | "i64"
+            | "i128"
+            | "isize"
+            | "f32"
+            | "f64"
+            | "Option"
+            | "Result"
+            | "Vec"
+            | "Box"
+            | "Rc"
+            | "Arc"
+            | "Cow"
+            | "HashMap"
+            | "BTreeMap"
+            | "std"
+            | "core"
+            | "alloc"
+            | "collections"
+            | "sync"
+            | "rc"
+            | "borrow"
+            | "io"
+            | "fmt"
+            | "Path"
+            | "PathBuf"
+            | "path"
+            | "Device"
+            | "DType"
+            | "Shape"
+            | "VarBuilder"
+            | "VarMap"
+            | "GradStore"
+            | "Self"
+            | "mut"
+            | "const"
+            | "candle"
+            | "candle_core"
+            | "candle_nn"
+            | "anyhow"
+            | "Error"
+            | "error"
+            | "backprop"
+            | "CandleResult"
+            | "static"
+            | "Duration"
+    )
+}
 
 /// Whether a written type may hold a tensor.
 pub(crate) fn may_hold(ty: &[TokenTree]) -> bool {
     let mut lifetime = false;
     ty.iter().any(|tree| match tree {
-        TokenTree::Ident(word) => {
-            let plain = PLAIN.iter().any(|plain| word == plain);
-            !std::mem::take(&mut lifetime) && !plain
-        }
+        TokenTree::Ident(word) => !std::mem::take(&mut lifetime) && !is_plain(&word.to_string()),
         TokenTree::Group(group) => may_hold(&group.stream().into_iter().collect::<Vec<_>>()),
         TokenTree::Punct(punct) => {
             lifetime = punct.as_char() == '\'';
@@ -132,16 +137,16 @@ fn is_tensor(ty: &[TokenTree]) -> bool {
     path && (is_word(ty.last(), "Tensor") || is_word(ty.last(), "Var"))
 }
 
-/// Whether a written type is a tensor in a `Result` (true) or a tensor alone (false).
-fn short_output(output: &[TokenTree]) -> Option<bool> {
-    if is_tensor(output) {
-        return Some(false);
-    }
-    let open = output.iter().position(|tree| is_punct(Some(tree), '<'))?;
-    let name = output.get(open.checked_sub(1)?);
-    let is_result = is_word(name, "Result") || is_word(name, "CandleResult");
-    let inner = output.get(open + 1..output.len().checked_sub(1)?)?;
-    (is_result && is_punct(output.last(), '>') && is_tensor(inner)).then_some(true)
+/// Whether a written type is a tensor, or one in what is called a `Result`.
+fn is_short(output: &[TokenTree]) -> bool {
+    let in_result = || {
+        let open = output.iter().position(|tree| is_punct(Some(tree), '<'))?;
+        let name = output.get(open.checked_sub(1)?);
+        let is_result = is_word(name, "Result") || is_word(name, "CandleResult");
+        let inner = output.get(open + 1..output.len().checked_sub(1)?)?;
+        Some(is_result && is_punct(output.last(), '>') && is_tensor(inner))
+    };
+    is_tensor(output) || in_result() == Some(true)
 }
 
 /// What a reference, from its colon on, refers to.
@@ -161,7 +166,7 @@ fn is_lent(ty: &[TokenTree]) -> bool {
 
 impl Crossing {
     /// What there is to look at in a function with this body; nothing where no tensor can go through.
-    pub(crate) fn of(function: &Function, set: &Set, text: &str) -> Option<Self> {
+    pub(crate) fn of(function: &Function, set: &Set, body: &Group, text: &str) -> Option<Self> {
         let output = function.output.as_deref()?;
         let opaque = is_never(output) || holds_impl(output) || holds_word(output, "dyn");
         if set.measured.is_some() || opaque || is_punct(output.first(), '&') || !may_hold(output) {
@@ -199,14 +204,17 @@ impl Crossing {
             .header
             .get(function.params_at)
             .map_or_else(String::new, ToString::to_string);
-        let short = (plain && set.opens_span() && lent.len() <= MOST_SHORT)
-            .then(|| short_output(output))
-            .flatten();
+        let short = plain && set.opens_span() && lent.len() <= MOST_SHORT && is_short(output);
         Some(Self {
             hints: hints::of(text) | hints::of_params(&header),
             lent,
             taken,
-            short,
+            short: short.then(|| output.to_vec()),
+            braces: body.span(),
+            may_diverge: text.contains('!')
+                || ["loop", "exit", "abort"]
+                    .iter()
+                    .any(|word| hints::mentions(text, word)),
             parts: Parts::of(output),
             bare: !set.opens_span(),
             returns_early: hints::mentions(text, "return"),
@@ -225,18 +233,34 @@ impl Crossing {
         }
     }
 
-    /// The body's value let through in the fewest words, for the most frequent kind of function.
+    /// The body and a look at its value in the fewest words, for the most frequent kind of function: statements, and the
+    /// value at their end.
+    ///
+    /// A closure would cost the compiler as much again as the rest of a function of some lines, and so would asking for a
+    /// trait. So the value is bound with its written type, which drives the body's inference as the signature does, and
+    /// the run time has a method for exactly the types that this kind of function returns.
     pub(crate) fn shortly(&self, context: &Context, body: &TokenStream) -> Option<TokenStream> {
+        let output = self.short.as_ref()?;
         let site = Span::mixed_site();
         let private = &context.private;
         let hints = Literal::u32_unsuffixed(self.hints);
         let lent = &self.lent;
-        Some(match self.short? {
-            // What is called `Result` may be the user's own: only its type can tell.
-            true => quote_spanned! {site=>
-                #private::through_result(#body, #hints, (#(#lent,)*), |value| #private::Shown(value).shown())
-            },
-            false => quote_spanned!(site=> #private::through(#body, #hints, (#(#lent,)*))),
+        // Alone in its braces, an expression would be told that it needs none.
+        let body = braces(quote_spanned!(site=> ; #body), self.braces);
+        // What stands behind a body that never returns is ours, and no fault of the program's.
+        let (diverging, unreachable) = match self.may_diverge {
+            true => (
+                Some(quote_spanned!(site=> #[allow(clippy::diverging_sub_expression)])),
+                Some(quote_spanned!(site=> #[allow(unreachable_code)])),
+            ),
+            false => (None, None),
+        };
+        Some(quote_spanned! {site=>
+            #diverging
+            let value: #(#output)* = #body;
+            #unreachable
+            #private::returned(&value).__candle_profiler_look(#hints, (#(#lent,)*));
+            value
         })
     }
 

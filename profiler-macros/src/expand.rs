@@ -167,7 +167,7 @@ fn expand(
     let mut plan = Plan {
         descent: Descent::of(&context, function, &set, &body.text),
         taken: Taken::of(&context, function, &of_taken),
-        crossing: Crossing::of(function, &set, &body.text),
+        crossing: Crossing::of(function, &set, block, &body.text),
         set: &set,
         function,
         context: &context,
@@ -457,21 +457,31 @@ impl Plan<'_> {
             .lent
             .as_ref()
             .map(|(name, lent)| quote_spanned!(Span::mixed_site()=> let #name = #lent;));
-        self.around(&self.scope(quote!(#lent #body)))
+        let body = quote!(#lent #body);
+        match self.shortly(&body) {
+            Some(short) => short,
+            None => self.around(body),
+        }
+    }
+
+    /// See [`Crossing::shortly`], where nothing else is looked at.
+    fn shortly(&self, body: &TokenStream) -> Option<TokenStream> {
+        if !self.taken.after.is_empty() || self.descent.returns_store {
+            return None;
+        }
+        let crossing = self.crossing.as_ref()?;
+        crossing.shortly(self.context, body)
     }
 
     /// An expression for the body's value, looked at on its way.
-    pub(crate) fn around(&self, body: &TokenStream) -> TokenStream {
+    pub(crate) fn around(&self, body: TokenStream) -> TokenStream {
         if !self.looks_through() {
-            return body.clone();
+            return self.scope(body);
         }
-        if self.taken.after.is_empty()
-            && !self.descent.returns_store
-            && let Some(crossing) = &self.crossing
-            && let Some(short) = crossing.shortly(self.context, body)
-        {
-            return short;
+        if let Some(short) = self.shortly(&body) {
+            return quote_spanned!(Span::mixed_site()=> { #short });
         }
+        let body = self.scope(body);
         let site = Span::mixed_site();
         let private = &self.context.private;
         let after = self.after(&quote_spanned!(site=> value));

@@ -18,7 +18,7 @@ impl Plan<'_> {
         let rebound = rebindings(self.function, &self.words, true, self.taken.lent.as_ref());
         let block = rest.clone();
         let given = outside(self.before(), self.function, &self.words);
-        let run = self.typed(self.around(&self.scope(rest)));
+        let run = self.typed(self.around(rest));
         let entry = &self.entry;
         let place = self.value_place(&block);
         let awaited = self.awaited(

@@ -16,8 +16,11 @@ const STEPS: u32 = 1 << 10;
 
 /// The words of a text: identifiers and keywords.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+    // No word that is looked for holds a letter of another script, so bytes will do.
+    text.as_bytes()
+        .split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii()))
         .filter(|word| !word.is_empty())
+        .filter_map(|word| std::str::from_utf8(word).ok())
 }
 
 /// What a function's text hints at.
@@ -47,6 +50,10 @@ pub(crate) fn of_params(text: &str) -> u32 {
 }
 
 fn of_word(word: &str) -> u32 {
+    // Most words of a body are names of one letter, and this is asked of every word.
+    if word.len() < 2 {
+        return 0;
+    }
     match word {
         "softmax_last_dim" => SOFTMAX,
         "layer_norm" | "LayerNorm" | "layernorm" => LAYER_NORM,
@@ -71,6 +78,9 @@ fn of_word(word: &str) -> u32 {
 
 /// A field or function that is some normalisation: `norm1`, `post_attention_norm`, `ln_f`.
 fn is_norm(word: &str) -> bool {
+    if !word.bytes().any(|byte| matches!(byte, b'n' | b'N')) {
+        return false;
+    }
     let lower = word.to_ascii_lowercase();
     let other = [
         "normal", "batch", "group", "instance", "slow", "grad", "log",

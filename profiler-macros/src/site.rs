@@ -95,7 +95,7 @@ impl Context {
     }
 
     fn call_site(&self, set: &Set, place: &Place) -> TokenStream {
-        let written = self.written(set, place).and_then(|text| text.parse().ok());
+        let written = self.written(set, place).and_then(|text| parsed(&text));
         written.unwrap_or_else(|| {
             let private = &self.private;
             let name = self.name(set.label(), place);
@@ -363,6 +363,15 @@ fn opens(set: &Set) -> u32 {
         .is_some_and(|measured| measured.measure.infer);
     bits |= if infer { 32 } else { 0 };
     bits | if set.descends { 64 } else { 0 }
+}
+
+/// The tokens of a text of ours, by the compiler's own reader: `proc_macro2` reads it twice.
+fn parsed(text: &str) -> Option<TokenStream> {
+    if proc_macro::is_available() {
+        let tokens: proc_macro::TokenStream = text.parse().ok()?;
+        return Some(tokens.into());
+    }
+    text.parse().ok()
 }
 
 /// The line of a token.

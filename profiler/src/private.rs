@@ -20,8 +20,8 @@ pub mod outcome;
 #[cfg(feature = "candle")]
 pub use crate::tensor::Variables;
 pub use crossing::{
-    Blank, Given, Hidden, NotOkay, Okay, Shown, crossed, crossed_bare, crossing, given, through,
-    through_result,
+    Blank, Called, Given, Hidden, NotOkay, Okay, Returned, Shown, Unseen, crossed, crossed_bare,
+    crossing, given, returned,
 };
 pub use gradients::{HoldsGradients, descends};
 #[cfg(feature = "candle")]

@@ -79,7 +79,36 @@ fn own_error(x: &Tensor) -> std::result::Result<Tensor, String> {
     cut(x).map_err(|error| error.to_string())
 }
 
+/// What a program calls its own `Result`.
+mod own {
+    pub(super) type Result<T> = std::result::Result<T, String>;
+    pub(super) type Listed<T> = std::result::Result<Vec<T>, String>;
+}
+
+#[profile_span(name = "own result")]
+fn own_result(x: &Tensor) -> own::Result<Tensor> {
+    cut(x).map_err(|error| error.to_string())
+}
+
+/// Called a `Result` of a tensor, which it is not.
+mod listed {
+    pub(super) use super::own::Listed as Result;
+}
+
+#[profile_span(name = "listed")]
+fn listed(x: &Tensor) -> listed::Result<Tensor> {
+    let tensor = cut(x).map_err(|error| error.to_string())?;
+    Ok(vec![tensor])
+}
+
+/// Nothing is said of what never returns.
+#[profile_span]
+fn never(x: &Tensor) -> Result<Tensor> {
+    unreachable!("{x}")
+}
+
 fn all(x: &Tensor) -> Result<Tensor> {
+    let _: fn(&Tensor) -> Result<Tensor> = never;
     let pieces = [
         by_value(x.exp()?)?,
         mutable(x.exp()?)?,
@@ -92,6 +121,8 @@ fn all(x: &Tensor) -> Result<Tensor> {
         bare(x)?,
         recorded(x)?,
         own_error(x).expect("a tensor"),
+        own_result(x).expect("a tensor"),
+        listed(x).expect("a list").remove(0),
     ];
     pieces.iter().try_fold(x.clone(), |sum, piece| sum + piece)
 }
@@ -122,6 +153,8 @@ fn every_form_of_function_is_seen() {
             "forms",
             "recorded",
             "errors of its own",
+            "own result",
+            "listed",
         ]
     );
 }

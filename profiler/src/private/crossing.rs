@@ -212,47 +212,92 @@ fn report(
     crate::tensor::cut::crossed(&Ended::here(), what, site, given, lent, returned);
 }
 
-/// Lets a tensor through that a function returns, having looked at it and at the arguments: what [`crossed`] does, in
-/// the fewest words, for the most frequent kind of function.
+/// What the most frequent kind of function returned: a tensor, or one in a `Result`.
+///
+/// `returned(&value).__candle_profiler_look(…)` is one of the methods for exactly these types, since asking for a trait
+/// would cost the compiler more. What is called by their names may be anything: method lookup goes on to [`Called`]
+/// then, and from there to [`Unseen`].
+pub struct Returned<'a, T>(Called<'a, T>);
+
+/// A value of any type that can be observed.
+pub struct Called<'a, T>(&'a T);
+
+/// A value that holds nothing to look at.
+pub struct Unseen;
+
+/// Asks a value.
 #[inline(always)]
-pub fn through<T>(value: T, hints: u32, lent: impl Operands) -> T {
-    if crossing() {
-        look(hints, &lent, &value);
-    }
-    value
+pub fn returned<T>(value: &T) -> Returned<'_, T> {
+    Returned(Called(value))
 }
 
-/// The same for what is called a `Result`; `shown` tells what it holds.
-#[inline(always)]
-pub fn through_result<T>(
-    value: T,
-    hints: u32,
-    lent: impl Operands,
-    shown: impl FnOnce(&T) -> Option<&dyn Observe>,
-) -> T {
-    if crossing() {
-        look_into(hints, &lent, shown(&value));
+#[cfg(feature = "candle")]
+macro_rules! looks {
+    ($($type:ty $(, $error:ident)?;)*) => {$(
+        impl$(<$error>)? Returned<'_, $type> {
+            /// Looks at the arguments of a function, and at the tensor that it returns, inside its span.
+            #[inline(always)]
+            pub fn __candle_profiler_look(self, hints: u32, lent: impl Operands) {
+                if crossing() {
+                    look(hints, &lent, self.0.0);
+                }
+            }
+        }
+    )*};
+}
+
+#[cfg(feature = "candle")]
+looks! {
+    candle_core::Tensor;
+    candle_core::Var;
+    Result<candle_core::Tensor, E>, E;
+    Result<candle_core::Var, E>, E;
+}
+
+impl<T: Observe> Called<'_, T> {
+    /// The same, whatever is returned.
+    #[inline(always)]
+    pub fn __candle_profiler_look(&self, hints: u32, lent: impl Operands) {
+        if crossing() {
+            look(hints, &lent, self.0);
+        }
     }
-    value
+}
+
+impl Unseen {
+    /// Nothing.
+    #[inline(always)]
+    pub fn __candle_profiler_look(&self, hints: u32, lent: impl Operands) {
+        let _ = (hints, lent);
+    }
+}
+
+impl<'a, T> Deref for Returned<'a, T> {
+    type Target = Called<'a, T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Called<'a, T> {
+        &self.0
+    }
+}
+
+impl<T> Deref for Called<'_, T> {
+    type Target = Unseen;
+
+    #[inline(always)]
+    fn deref(&self) -> &Unseen {
+        &Unseen
+    }
 }
 
 #[cold]
-fn look_into(hints: u32, lent: &dyn Operands, value: Option<&dyn Observe>) {
+fn look(hints: u32, lent: &dyn Operands, value: &dyn Observe) {
     #[cfg(feature = "candle")]
-    if let Some(value) = value {
+    {
         let (lent, returned): (Shows<'_>, Shows<'_>) = (&|each| lent.show(each), &|each| {
             crate::observe::tensors(value, each);
         });
         report(hints, None, Given::default(), lent, returned);
-    }
-    let _ = (hints, lent, value);
-}
-
-#[cold]
-fn look<T>(hints: u32, lent: &dyn Operands, value: &T) {
-    #[cfg(feature = "candle")]
-    if let Some(tensor) = crate::tensor::as_tensor(value) {
-        look_into(hints, lent, Some(tensor));
     }
     let _ = (hints, lent, value);
 }
