@@ -11,6 +11,7 @@ use super::recorder::{self, Recorder, token};
 use super::session::{Room, STUCK, Session, Ticket};
 use super::site::SpanSource;
 use super::stream::{self, Consumer, Producer, Record, clock};
+use super::sync::Slot;
 use crate::allocator::{self as memory, Taken};
 use crate::instrument::{Shared as ByHand, SpanId};
 
@@ -254,7 +255,7 @@ impl Recorder {
                 let cursor = self.cursor.load(Ordering::Relaxed);
                 if cursor != lane.producer.link() {
                     // SAFETY: the cursor is below the chunk's link slot, in memory that this thread alone fills.
-                    unsafe { cursor.write(record) };
+                    unsafe { Slot::write(cursor, record) };
                     self.cursor.store(cursor.wrapping_add(1), Ordering::Release);
                     return waiting.map(ticks_since);
                 }

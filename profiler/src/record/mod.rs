@@ -10,6 +10,8 @@ mod detached;
 mod future;
 mod guard;
 mod handle;
+#[cfg(all(test, loom))]
+mod handover_tests;
 mod lane;
 mod names;
 mod open_list;
@@ -24,6 +26,7 @@ mod session;
 mod session_tests;
 mod site;
 mod stream;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod writer;

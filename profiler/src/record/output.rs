@@ -83,6 +83,12 @@ impl Output {
         Arc::clone(&self.session)
     }
 
+    /// The streams that are being read.
+    pub(super) fn tickets(&self) -> Vec<Arc<Ticket>> {
+        let lanes = self.lanes.iter().filter(|lane| !lane.is_over());
+        lanes.map(Reading::ticket).collect()
+    }
+
     /// Reads what the threads have recorded and writes it.
     pub(super) fn drain(&mut self) {
         self.read(None);
@@ -135,12 +141,10 @@ impl Output {
     /// Ends the trace at the reading `at`.
     pub(super) fn finish(mut self, at: u64, end: End) -> Finished {
         self.read(Some(at));
-        let mut tickets: Vec<Arc<Ticket>> = Vec::new();
         for lane in &mut self.lanes {
             lane.end_open(&mut self.replay, at);
-            tickets.push(lane.ticket());
         }
-        self.session.close_lanes(&mut tickets);
+        self.session.close_lanes(self.tickets());
         let Ending { last_word, done } = self.ending;
         last_word(self.replay.digest_mut());
         let failed = self.replay.end(at, end);

@@ -10,14 +10,15 @@
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::thread::panicking;
 
 use super::lane::{Lane, Sink};
 use super::parked;
 use super::site::{CallSite, SpanSource};
 use super::stream::{Consumer, Record, clock, nowhere};
+use super::sync::{AtomicPtr, AtomicU64, Mutex, MutexGuard, Slot};
 use crate::allocator::{Uncounted, uncounted};
 
 /// A thread's token: see the module's text.
@@ -50,15 +51,15 @@ pub(crate) mod token {
 pub(crate) struct Recorder {
     pub(super) token: AtomicU64,
     /// Where the next record goes; all before it belongs to the consumer.
-    pub(super) cursor: AtomicPtr<Record>,
+    pub(super) cursor: AtomicPtr<Slot>,
     /// Where the cold side must be asked: the chunk's end, or the cursor itself to be asked every time.
-    pub(super) limit: AtomicPtr<Record>,
+    pub(super) limit: AtomicPtr<Slot>,
     clock: quanta::Clock,
     pub(super) lane: Mutex<Lane>,
     /// The writer's place in the stream. Apart from the lane, since the thread waits for the writer holding that.
     consumer: Mutex<Option<Consumer>>,
     /// How far the consumer has read.
-    pub(super) consumed: AtomicPtr<Record>,
+    pub(super) consumed: AtomicPtr<Slot>,
 }
 
 thread_local! {
@@ -144,7 +145,7 @@ impl Recorder {
         // Loaded anew, so that no register must be kept for it over the call.
         let cursor = self.cursor.load(Ordering::Relaxed);
         // SAFETY: the cursor is below the limit, so it points into the chunk that this thread alone fills.
-        unsafe { cursor.write(record) };
+        unsafe { Slot::write(cursor, record) };
         self.cursor.store(cursor.wrapping_add(1), Ordering::Release);
         token
     }
@@ -164,7 +165,7 @@ impl Recorder {
             return self.close_cold(token);
         }
         // SAFETY: as in `open`.
-        unsafe { cursor.write(Record::close(ticks)) };
+        unsafe { Slot::write(cursor, Record::close(ticks)) };
         self.cursor.store(cursor.wrapping_add(1), Ordering::Release);
         self.token.store(token - 1, Ordering::Relaxed);
     }
@@ -191,7 +192,7 @@ impl DerefMut for LaneGuard<'_> {
 }
 
 /// Recorders that no thread uses.
-static IDLE: Mutex<Vec<&'static Recorder>> = Mutex::new(Vec::new());
+static IDLE: std::sync::Mutex<Vec<&'static Recorder>> = std::sync::Mutex::new(Vec::new());
 
 /// A recorder for this thread: one used before, or a new one.
 pub(super) fn borrow() -> &'static Recorder {

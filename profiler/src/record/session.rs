@@ -1,13 +1,14 @@
 //! A capture that streams to the writer: what its threads share, and how it ends.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::lane::Sink;
 use super::parked;
 use super::recorder::{self, Recorder};
 use super::stream::clock;
+use super::sync::{self, AtomicBool, MutexGuard};
 use super::writer;
 use crate::allocator::Counting;
 #[cfg(feature = "candle")]
@@ -35,7 +36,7 @@ pub(crate) struct Session {
     ended: AtomicBool,
     /// Records dropped because they came after the end.
     late: AtomicU64,
-    lanes: Mutex<Lanes>,
+    lanes: sync::Mutex<Lanes>,
     result: Mutex<Option<Finished>>,
     done: Condvar,
     synchronize: Option<Wait>,
@@ -121,7 +122,7 @@ impl Session {
             origin: clock().raw(),
             ended: AtomicBool::new(false),
             late: AtomicU64::new(0),
-            lanes: Mutex::default(),
+            lanes: sync::Mutex::default(),
             result: Mutex::new(None),
             done: Condvar::new(),
             synchronize: manner.synchronize,
@@ -227,6 +228,14 @@ impl Session {
 
     /// Waits a moment for the writer to empty a chunk. `since`: when it last made progress.
     pub(super) fn wait_for_room(&self, since: Instant) -> Room {
+        #[cfg(all(test, loom))]
+        {
+            // Its time stands still while it tries the next order.
+            loom::thread::yield_now();
+            let _ = since;
+            return Room::Soon;
+        }
+        #[cfg(not(all(test, loom)))]
         if writer::wait_for_room() {
             Room::Moving
         } else if since.elapsed() < PATIENCE {
@@ -242,12 +251,14 @@ impl Session {
     }
 
     /// No stream is read after this. Each one whose thread has left by then is given back; the others are left to
-    /// their threads.
-    pub(super) fn close_lanes(&self, lanes: &mut Vec<Arc<Ticket>>) {
+    /// their threads. The second time nothing is done: the recorders may be others' by then.
+    pub(super) fn close_lanes(&self, mut lanes: Vec<Arc<Ticket>>) {
         let mut shared = self.lanes();
-        shared.closed = true;
+        if std::mem::replace(&mut shared.closed, true) {
+            return;
+        }
         lanes.append(&mut shared.arrivals);
-        for ticket in lanes.drain(..) {
+        for ticket in lanes {
             if ticket.left.load(Ordering::Acquire) {
                 ticket.recorder.recycle(&mut |_| {});
             }
@@ -260,12 +271,23 @@ impl Session {
             recorder.make_current();
             return recorder;
         }
+        let recorder = recorder::borrow();
+        self.lend(recorder);
+        recorder.make_current();
+        if std::thread::panicking() {
+            // That panic went through none of the spans that are to come.
+            recorder.panic_begins();
+        }
+        recorder
+    }
+
+    /// Lends the recorder to this thread, with a stream of its own that the writer hears of.
+    pub(super) fn lend(self: &Arc<Self>, recorder: &'static Recorder) {
         let number = thread_key();
         let thread = (number != self.opener).then(|| Thread {
             number,
             name: std::thread::current().name().map(Box::from),
         });
-        let recorder = recorder::borrow();
         let ticket = Arc::new(Ticket {
             recorder,
             thread,
@@ -273,12 +295,6 @@ impl Session {
         });
         recorder.lend(Sink::Stream(Arc::clone(self), Arc::clone(&ticket)));
         self.lanes().arrivals.push(ticket);
-        recorder.make_current();
-        if std::thread::panicking() {
-            // That panic went through none of the spans that are to come.
-            recorder.panic_begins();
-        }
-        recorder
     }
 
     /// The thread has left; whoever comes last gives the recorder back.

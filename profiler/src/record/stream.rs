@@ -3,13 +3,14 @@
 //! A chunk's last slot holds a link to the next chunk, so the consumer follows the same path as the producer. The
 //! cursor is published with a release store after each record; all that lies before it belongs to the consumer.
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::cold::Cold;
 use super::site::CallSite;
+use super::sync::{AtomicPtr, AtomicU64, Slot};
 
 /// 16 bytes: the time, and what happened (see [`Word`]).
 #[derive(Clone, Copy)]
@@ -34,7 +35,7 @@ pub(crate) enum Word {
     /// Anything else; the consumer owns it now.
     Cold(Box<Cold>),
     /// The stream goes on in another chunk; `extra`: one of its own, to be freed.
-    Link { next: *mut Record, extra: bool },
+    Link { next: *mut Slot, extra: bool },
 }
 
 impl Record {
@@ -63,7 +64,7 @@ impl Record {
         }
     }
 
-    fn link(next: *mut Record, extra: bool) -> Self {
+    fn link(next: *mut Slot, extra: bool) -> Self {
         let tag = if extra { LINK_EXTRA } else { LINK };
         let next: *mut () = next.cast();
         Self {
@@ -114,41 +115,41 @@ pub(super) fn is_crowded() -> bool {
     BACKLOG.load(Ordering::Relaxed) > MOST_BACKLOG
 }
 
-/// Records in a chunk of the pool, the link included: 256 KiB. (Miri, which takes its time, has to see many chunks.)
-const CHUNK: usize = if cfg!(miri) { 16 } else { 16 * 1024 };
+/// Miri takes its time and loom tries many orders; both have to see many chunks.
+const SMALL: bool = cfg!(any(miri, all(test, loom)));
+/// Records in a chunk of the pool, the link included: 256 KiB.
+const CHUNK: usize = match SMALL {
+    true if cfg!(miri) => 8,
+    true => 3,
+    false => 16 * 1024,
+};
 /// Chunks in the pool: 40 MiB, room for a burst of 1.3 Mi spans.
-const CHUNKS: usize = if cfg!(miri) { 4 } else { 160 };
-/// The smallest page of memory that systems hand out.
-const PAGE: usize = 4096;
+const CHUNKS: usize = match SMALL {
+    true if cfg!(miri) => 4,
+    true => 1,
+    false => 160,
+};
 /// Records in a thread's own first chunk, the link included: 4 KiB.
-const FIRST: usize = if cfg!(miri) { 8 } else { 256 };
+const FIRST: usize = match SMALL {
+    true if cfg!(miri) => 8,
+    true => 3,
+    false => 256,
+};
 
 /// Memory for records, all fields of which are initialised before the consumer may see them.
-struct Slots(Box<[UnsafeCell<Record>]>);
-
-// SAFETY: a slot is written by the one producer before it publishes the slot and read by the one consumer after; the
-// pointers inside are only tagged numbers until then.
-unsafe impl Sync for Slots {}
-// SAFETY: as above; nothing in a slot belongs to a thread.
-unsafe impl Send for Slots {}
+struct Slots(Box<[Slot]>);
 
 impl Slots {
     fn new(records: usize) -> Self {
-        let mut slots: Box<[UnsafeCell<Record>]> = (0..records)
-            .map(|_| UnsafeCell::new(Record::close(0)))
-            .collect();
-        // All zeros: the system may hand out pages that exist only when something is written to them. That happens
-        // here, and not when the first spans come.
-        for first in slots.iter_mut().step_by(PAGE / size_of::<Record>()) {
-            let first: *mut Record = first.get_mut();
-            // SAFETY: the pointer comes from a reference that nothing else uses meanwhile.
-            unsafe { first.write_volatile(Record::close(0)) };
-        }
+        #[allow(unused_mut, reason = "loom's slots are not touched")]
+        let mut slots: Box<[Slot]> = (0..records).map(|_| Slot::new(Record::close(0))).collect();
+        #[cfg(not(all(test, loom)))]
+        touch(&mut slots);
         Self(slots)
     }
 
     fn range(&self, first: usize, records: usize) -> Chunk {
-        let all: *mut Record = UnsafeCell::raw_get(self.0.as_ptr());
+        let all: *mut Slot = self.0.as_ptr().cast_mut();
         debug_assert!(records >= 2 && first + records <= self.0.len());
         let start = all.wrapping_add(first);
         Chunk {
@@ -158,11 +159,24 @@ impl Slots {
     }
 }
 
+/// All zeros: the system may hand out pages that exist only when something is written to them. That happens here, and
+/// not when the first spans come.
+#[cfg(not(all(test, loom)))]
+fn touch(slots: &mut [Slot]) {
+    /// The smallest page of memory that systems hand out.
+    const PAGE: usize = 4096;
+    for first in slots.iter_mut().step_by(PAGE / size_of::<Slot>()) {
+        let first: *mut Record = ptr::from_mut(first).cast();
+        // SAFETY: the pointer comes from a reference that nothing else uses meanwhile; a slot is a record.
+        unsafe { first.write_volatile(Record::close(0)) };
+    }
+}
+
 /// A chunk: from its first slot to the slot kept for the link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Chunk {
-    start: *mut Record,
-    link: *mut Record,
+    start: *mut Slot,
+    link: *mut Slot,
 }
 
 /// The chunks that all threads share. A set bit is a free chunk.
@@ -171,22 +185,31 @@ struct Pool {
     free: [AtomicU64; CHUNKS.div_ceil(64)],
 }
 
-static POOL: LazyLock<Pool> = LazyLock::new(|| Pool {
-    slots: Slots::new(CHUNK * CHUNKS),
-    free: std::array::from_fn(|word| {
-        AtomicU64::new(match CHUNKS - word * 64 {
-            64.. => u64::MAX,
-            rest => (1 << rest) - 1,
-        })
-    }),
-});
+#[cfg(not(all(test, loom)))]
+static POOL: std::sync::LazyLock<Pool> = std::sync::LazyLock::new(Pool::new);
+#[cfg(all(test, loom))]
+loom::lazy_static! {
+    static ref POOL: Pool = Pool::new();
+}
 
 /// Allocates and touches the pool, once; called when a capture opens, not while it runs.
 pub(crate) fn prepare() {
-    LazyLock::force(&POOL);
+    let _: &Pool = &POOL;
 }
 
 impl Pool {
+    fn new() -> Self {
+        Self {
+            slots: Slots::new(CHUNK * CHUNKS),
+            free: std::array::from_fn(|word| {
+                AtomicU64::new(match CHUNKS - word * 64 {
+                    64.. => u64::MAX,
+                    rest => (1 << rest) - 1,
+                })
+            }),
+        }
+    }
+
     fn take(&self) -> Option<Chunk> {
         for (index, word) in self.free.iter().enumerate() {
             let mut bits = word.load(Ordering::Relaxed);
@@ -204,12 +227,12 @@ impl Pool {
     }
 
     /// Takes a chunk back, known by its first slot; a thread's own first chunk is not ours and left alone.
-    fn give(&self, start: *mut Record) {
+    fn give(&self, start: *mut Slot) {
         let base = self.slots.range(0, CHUNK).start.addr();
         let Some(offset) = start.addr().checked_sub(base) else {
             return;
         };
-        let chunk = offset / (CHUNK * size_of::<Record>());
+        let chunk = offset / (CHUNK * size_of::<Slot>());
         if chunk < CHUNKS {
             self.free[chunk / 64].fetch_or(1 << (chunk % 64), Ordering::Release);
         }
@@ -219,7 +242,7 @@ impl Pool {
 /// A chunk outside of the pool.
 fn extra_chunk() -> Chunk {
     let slots = Box::into_raw(Slots::new(FIRST).0);
-    let start: *mut Record = slots.cast();
+    let start: *mut Slot = slots.cast();
     Chunk {
         start,
         link: start.wrapping_add(FIRST - 1),
@@ -228,8 +251,8 @@ fn extra_chunk() -> Chunk {
 
 /// # Safety
 /// `start` is that of an [`extra_chunk`], which nobody uses any more.
-unsafe fn free_extra(start: *mut Record) {
-    let slots = ptr::slice_from_raw_parts_mut(start.cast::<UnsafeCell<Record>>(), FIRST);
+unsafe fn free_extra(start: *mut Slot) {
+    let slots = ptr::slice_from_raw_parts_mut(start, FIRST);
     // SAFETY: `extra_chunk` made it from a box of as many slots.
     drop(unsafe { Box::from_raw(slots) });
 }
@@ -246,8 +269,8 @@ unsafe impl Send for Producer {}
 
 /// Where a stream's consumer stands.
 pub(crate) struct Consumer {
-    read: *mut Record,
-    chunk: *mut Record,
+    read: *mut Slot,
+    chunk: *mut Slot,
     /// The chunk is not of the pool, nor the thread's first.
     extra: bool,
 }
@@ -266,7 +289,7 @@ impl Producer {
     }
 
     /// Starts a new stream in the thread's own chunk, which no consumer reads any more.
-    pub(crate) fn restart(&self) -> (*mut Record, Consumer) {
+    pub(crate) fn restart(&self) -> (*mut Slot, Consumer) {
         let chunk = self.first.range(0, FIRST);
         self.chunk.set(chunk);
         let consumer = Consumer {
@@ -282,7 +305,7 @@ impl Producer {
     ///
     /// # Safety
     /// Called by the stream's one producer, whose cursor is at the chunk's link slot.
-    pub(crate) unsafe fn extend(&self, consumed: *mut Record) -> Option<*mut Record> {
+    pub(crate) unsafe fn extend(&self, consumed: *mut Slot) -> Option<*mut Slot> {
         let full = self.chunk.get();
         let (next, extra) = match POOL.take() {
             Some(next) => (next, false),
@@ -292,20 +315,20 @@ impl Producer {
             None => return None,
         };
         // SAFETY: the link slot is inside the chunk, was never published, and the caller is the only producer.
-        unsafe { full.link.write(Record::link(next.start, extra)) };
+        unsafe { Slot::write(full.link, Record::link(next.start, extra)) };
         self.chunk.set(next);
         Some(next.start)
     }
 
     /// The slot kept for the link: where the chunk is full.
-    pub(crate) fn link(&self) -> *mut Record {
+    pub(crate) fn link(&self) -> *mut Slot {
         self.chunk.get().link
     }
 }
 
 impl Consumer {
     /// Takes the next record before `published`, the producer's cursor read with acquire.
-    pub(crate) fn take(&mut self, published: *mut Record) -> Option<(u64, Word)> {
+    pub(crate) fn take(&mut self, published: *mut Slot) -> Option<(u64, Word)> {
         loop {
             if self.read == published {
                 return None;
@@ -313,7 +336,7 @@ impl Consumer {
             // SAFETY: slots before the published cursor are initialised and no longer written by the producer; this
             // consumer is the only one and passes each slot once.
             let (ticks, word) = unsafe {
-                let record = self.read.read();
+                let record = Slot::read(self.read);
                 (record.ticks, record.decode())
             };
             match word {
@@ -330,7 +353,7 @@ impl Consumer {
         }
     }
 
-    pub(crate) fn position(&self) -> *mut Record {
+    pub(crate) fn position(&self) -> *mut Slot {
         self.read
     }
 
@@ -350,7 +373,7 @@ impl Consumer {
 }
 
 /// A published position that never is one: what a consumer reports before it has read anything.
-pub(crate) fn nowhere() -> AtomicPtr<Record> {
+pub(crate) fn nowhere() -> AtomicPtr<Slot> {
     AtomicPtr::new(ptr::null_mut())
 }
 
@@ -367,10 +390,10 @@ pub(crate) fn clock() -> &'static quanta::Clock {
 mod tests {
     use super::*;
 
-    fn fill(cursor: &mut *mut Record, link: *mut Record, next: &mut u64) {
+    fn fill(cursor: &mut *mut Slot, link: *mut Slot, next: &mut u64) {
         while *cursor != link {
             // SAFETY: the cursor is below the link slot of a chunk that this test alone fills.
-            unsafe { cursor.write(Record::close(*next)) };
+            unsafe { Slot::write(*cursor, Record::close(*next)) };
             *cursor = cursor.wrapping_add(1);
             *next += 1;
         }

@@ -78,15 +78,20 @@ fn count(trace: &TraceDocument, name: &str) -> usize {
 
 #[test]
 fn spans_fill_many_chunks_while_the_writer_empties_them() {
+    // Miri's chunks are small, too, and so is its patience.
+    let outers = if cfg!(miri) { 5 } else { 40 };
     let trace = recorded(|| {
-        for _ in 0..40 {
+        for _ in 0..outers {
             let _outer = Span::enter(&OUTER);
             for _ in 0..5 {
                 drop(Span::enter(&INNER));
             }
         }
     });
-    assert_eq!((count(&trace, "outer"), count(&trace, "inner")), (40, 200));
+    assert_eq!(
+        (count(&trace, "outer"), count(&trace, "inner")),
+        (outers, 5 * outers)
+    );
 }
 
 #[test]
@@ -108,6 +113,7 @@ fn guards_end_in_any_order_and_after_their_capture() {
 
 #[test]
 fn threads_record_through_handles() {
+    let turns = if cfg!(miri) { 2 } else { 10 };
     let trace = recorded(|| {
         let _outer = Span::enter(&OUTER);
         let handle = current();
@@ -116,7 +122,7 @@ fn threads_record_through_handles() {
                 let handle = handle.clone();
                 scope.spawn(move || {
                     let _entered = handle.enter();
-                    for _ in 0..10 {
+                    for _ in 0..turns {
                         let _inner = Span::enter(&INNER);
                         drop(Span::enter(&OUTER));
                     }
@@ -124,7 +130,10 @@ fn threads_record_through_handles() {
             }
         });
     });
-    assert_eq!((count(&trace, "outer"), count(&trace, "inner")), (31, 30));
+    assert_eq!(
+        (count(&trace, "outer"), count(&trace, "inner")),
+        (3 * turns + 1, 3 * turns)
+    );
 }
 
 /// Pending once.

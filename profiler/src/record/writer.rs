@@ -165,10 +165,12 @@ impl Writer {
                     continue;
                 };
                 let output = outputs.swap_remove(index);
+                let tickets = output.tickets();
                 let finished = guarded(|| output.finish(at, end));
                 self.progress.fetch_add(1, Ordering::Release);
                 session.set_result(finished.unwrap_or_else(|reason| {
                     say!("{reason}");
+                    session.close_lanes(tickets);
                     Finished
                 }));
             }
@@ -178,6 +180,7 @@ impl Writer {
                     let session = output.session();
                     say!("{reason}");
                     session.end(End::Failed(reason));
+                    session.close_lanes(output.tickets());
                     session.set_result(Finished);
                     return false;
                 }
@@ -226,6 +229,46 @@ mod tests {
             said.matches("made no progress for 5 s").count(),
             1,
             "{said}"
+        );
+    }
+
+    fn faulty() -> &'static str {
+        panic!("a name that cannot be had stands for a fault of ours")
+    }
+
+    /// Without it each capture would take recorders of its own, and keep them.
+    #[test]
+    fn a_fault_of_the_writer_ends_its_capture_and_gives_the_recorders_back() {
+        use crate::record::{CallSite, End, Name};
+        static FAULTY: CallSite = CallSite(Name::Method(faulty, "work"), file!(), line!(), 0);
+        const CAPTURES: usize = 16;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut used = std::collections::HashSet::new();
+        for number in 0..CAPTURES {
+            let file = std::fs::File::create(folder.path().join(number.to_string()));
+            let session = capture(file.expect("a file"), Manner::default());
+            let recorder = session.attach();
+            used.insert(std::ptr::from_ref(recorder).addr());
+            let token = recorder.open(&FAULTY);
+            recorder.close(token);
+            session.end(End::Complete);
+            assert!(
+                session.wait().is_some(),
+                "nobody waits for a writer that failed"
+            );
+            recorder.leave();
+        }
+        assert!(used.len() < CAPTURES, "a recorder is used again");
+        let session = capture(
+            std::fs::File::create(folder.path().join("last")).expect("a file"),
+            Manner::default(),
+        );
+        assert!(session.end(End::Complete) && session.wait().is_some());
+        let trace = std::fs::read_to_string(folder.path().join("last")).expect("a trace");
+        assert!(
+            trace.contains("\"outcome\":\"complete\""),
+            "the writer goes on"
         );
     }
 
