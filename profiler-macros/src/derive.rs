@@ -215,6 +215,7 @@ fn arm<'a>(
         patterns.extend(quote_spanned!(site=> #member: #value,));
         // An error about the field's type belongs to the field.
         let blamed = site.located_at(field.ty.span());
+        let value = Ident::new(&value.to_string(), blamed);
         parts.extend(quote_spanned!(blamed=> #runtime::#observer::part(observer, #label, #value);));
         observed.types.push(&field.ty);
     }

@@ -146,10 +146,10 @@ fn note(
         .unwrap_or_else(|| quote_spanned!(site=> ::core::option::Option::None));
     match &attribute.gradients.vars {
         Some(vars) => {
-            let blamed = site.located_at(attribute.span);
-            quote_spanned!(blamed=> #private::noted(
-                #constant, #text, &[#arguments], |show| #private::Variables::each(&(#vars), show)
-            ))
+            let first = vars.clone().into_iter().next();
+            let blamed = site.located_at(first.map_or(attribute.span, |tree| tree.span()));
+            let each = quote_spanned!(blamed=> #private::Variables::each(&(#vars), show));
+            quote_spanned!(site=> #private::noted(#constant, #text, &[#arguments], |show| #each))
         }
         None => quote_spanned!(site=> #private::noted_of_loss(#text, &[#arguments])),
     }

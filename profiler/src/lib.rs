@@ -42,6 +42,8 @@
 
 mod allocator;
 mod api;
+#[cfg(feature = "tracing")]
+mod bridge;
 pub mod capability;
 mod capture;
 #[cfg(feature = "cli")]
@@ -69,6 +71,8 @@ pub use api::backward_step;
 #[cfg(feature = "candle")]
 pub use api::{backward, record_gradients};
 pub use api::{measure, measure_with, record_scalar, record_stats, span, step_span};
+#[cfg(feature = "tracing")]
+pub use bridge::TracingLayer;
 pub use candle_profiler_macros::{
     Observe, ObserveScalar, measured, profile_span, profile_step, record_gradients, record_scalar,
     record_stats,

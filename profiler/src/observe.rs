@@ -18,7 +18,7 @@ use crate::trace::{TensorStatsEvent, TensorStatsExtra};
 #[diagnostic::on_unimplemented(
     message = "`record_stats` finds no tensor in `{Self}`",
     label = "holds no tensor",
-    note = "allowed are candle's `Tensor` and `Var`, and references, `Option`, `Result`, tuples, `Vec`, slices, arrays, `Box`, `Rc`, `Arc` and maps of them, and types with `#[derive(Observe)]`; for one number use `record_scalar`"
+    note = "allowed are candle's `Tensor` and `Var`, and references, `Option`, `Result`, tuples, `Vec`, slices, arrays, `Box`, `Rc`, `Arc` and maps of them, and types with `#[derive(Observe)]`, whose other fields carry `#[observe(skip)]`; for one number use `record_scalar`"
 )]
 pub trait Observe {
     /// Shows the observer each tensor.

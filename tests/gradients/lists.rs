@@ -137,7 +137,7 @@ fn named_variables_are_in_the_order_of_their_names_and_unnamed_ones_in_that_of_u
     let order = |named: bool| {
         let (c, a, b) = (var(&[1.0; 2]), var(&[1.0; 3]), var(&[1.0; 4]));
         if named {
-            name_vars("ordered", [("c", &c), ("a", &a), ("b", &b)]);
+            name_vars("ordered.", [("c", &c), ("a", &a), ("b", &b)]);
         }
         let (ran, trace) = region(|| -> Result<()> {
             let first = (c.sum_all()? * a.sum_all()?)?;

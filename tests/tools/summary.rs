@@ -213,6 +213,14 @@ fn step() -> String {
             "kind": "gradient", "event_id": "gradient-2", "root": "loss", "key": "bias", "state": "missing",
             "reason": "cut",
         }))
+        .line(&json!({
+            "kind": "gradient", "event_id": "gradient-3", "root": "loss", "key": "base", "state": "missing",
+            "reason": "frozen",
+        }))
+        .line(&json!({
+            "kind": "gradient", "event_id": "gradient-4", "root": "loss", "key": "norm.running_mean", "state": "missing",
+            "reason": "buffer",
+        }))
         .end()
 }
 
@@ -256,8 +264,9 @@ tensors in order                    type  not finite  rms  mean  abs max
   logits                      f32 [2, 3]           2    1   0.5        2
 
 gradients
-  loss: 2 variables, 1 present, 1 missing, global norm 3
+  loss: 4 variables, 1 present, 1 missing, 2 untrained, global norm 3
     missing: bias (cut)
+    untrained: base (frozen), norm.running_mean (buffer)
 
 trace  step.jsonl
 view   candle-profile view step.jsonl -o step.html
@@ -311,6 +320,7 @@ fn programs_get_the_same_in_nanoseconds() {
         "layer"
     );
     assert_eq!(value["gradients"][0]["missing"]["count"], 1);
+    assert_eq!(value["gradients"][0]["untrained"]["count"], 2);
     assert_eq!(value["problems"].as_array().map(Vec::len), Some(2));
 }
 

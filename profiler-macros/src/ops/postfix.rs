@@ -5,13 +5,14 @@ use super::expression::{Options, Parsed, Prefix};
 use super::names::{function_name, is_plain};
 use super::place::Place;
 use super::walk::Walk;
-use super::write::{arguments, has_closure};
+use super::write::{arguments, has_closure, stand_at};
 use crate::tokens::group_of;
 use proc_macro2::{Delimiter, Group, Span, TokenTree};
 
 impl Walk<'_> {
     /// An operand and what is attached to it: fields, calls, indices, `?`.
     pub(super) fn postfix(&self, cursor: &mut Cursor<'_>, options: Options<'_>) -> Parsed {
+        let begun = cursor.at;
         let mut so_far = self.primary(cursor, options);
         // A statement that is a block goes on only with these.
         if so_far.block && options.statement && !(cursor.is('.') || cursor.is('?')) {
@@ -23,6 +24,11 @@ impl Walk<'_> {
         loop {
             so_far = match cursor.peek() {
                 Some(TokenTree::Punct(sign)) if sign.as_char() == '?' => {
+                    if so_far.plain.is_some()
+                        && let Some(operand) = cursor.trees.get(begun..cursor.at)
+                    {
+                        stand_at(&mut so_far.trees, operand);
+                    }
                     cursor.copy(1, &mut so_far.trees);
                     Parsed {
                         trees: so_far.trees,

@@ -65,6 +65,29 @@ fn parenthesized(stream: TokenStream) -> Vec<TokenTree> {
     quote!(#group).into_iter().collect()
 }
 
+/// Lets an observed call begin and end where the call did that it was made of, so that an error of a `?` after it stands
+/// at the `?`. Only there: lints look at what seems to be written by hand, and some forbid what we do to other calls.
+pub(super) fn stand_at(observed: &mut [TokenTree], call: &[TokenTree]) {
+    let (Some(first), Some(last)) = (call.first(), call.last()) else {
+        return;
+    };
+    // The path's own span is from its first token to its last: `::` of two signs, and the function's name. Where a path
+    // was given by `crate = path`, its first word must keep where it is to be looked up.
+    if let [
+        TokenTree::Punct(sign),
+        TokenTree::Punct(second),
+        ..,
+        TokenTree::Ident(name),
+        TokenTree::Group(arguments),
+    ] = observed
+    {
+        sign.set_span(first.span());
+        second.set_span(first.span());
+        name.set_span(first.span());
+        arguments.set_span(last.span());
+    }
+}
+
 /// The arguments in the parentheses of a call.
 pub(super) fn arguments(group: &proc_macro2::Group) -> Vec<Vec<TokenTree>> {
     let mut all = vec![Vec::new()];

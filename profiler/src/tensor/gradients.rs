@@ -9,7 +9,7 @@ use super::graph::serial;
 use super::stats;
 use super::variables::Entry;
 use crate::record::{Evidence, Session, name_of, names_with_company, recorder};
-use crate::trace::{GradientEvent, GradientExtra, GradientState};
+use crate::trace::{BUFFER, FROZEN, GradientEvent, GradientExtra, GradientState};
 
 /// What the loss is called where nobody says so.
 pub(crate) const ROOT: &str = "loss";
@@ -240,9 +240,9 @@ pub(crate) fn norm_after(
 fn why_missing(wanted: &Wanted, request: &Request<'_>) -> (Option<String>, bool) {
     let last = wanted.key.rsplit('.').next().unwrap_or_default();
     if !request.frozen.is_empty() && begins(&wanted.key, request.frozen) {
-        (Some("frozen".to_owned()), false)
+        (Some(FROZEN.to_owned()), false)
     } else if last.starts_with("running_") || last == "num_batches_tracked" {
-        (Some("buffer".to_owned()), false)
+        (Some(BUFFER.to_owned()), false)
     } else {
         let reached = request.reached;
         let is_reached = |reached: &[Entry]| {

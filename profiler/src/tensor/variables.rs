@@ -160,7 +160,8 @@ fn entries(list: &(impl Variables + ?Sized)) -> Option<Vec<Entry>> {
         .then_some(entries)
 }
 
-/// Gives variables the names under which their gradients are recorded: `prefix.name`, or `name` without a prefix.
+/// Gives variables the names under which their gradients are recorded: `prefix.name` (the prefix with its dot or without),
+/// or `name` without a prefix.
 ///
 /// Variables without a name of their own are left out. A `VarMap` whose lock the program holds names nothing, which is
 /// said on stderr.
@@ -187,7 +188,7 @@ pub fn name_vars(prefix: &str, vars: impl Variables) {
         let name = entry.name?;
         let name = match prefix {
             "" => name,
-            prefix => format!("{prefix}.{name}"),
+            prefix => format!("{}.{name}", prefix.trim_end_matches('.')),
         };
         Some((entry.serial, name))
     });

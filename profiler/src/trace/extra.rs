@@ -93,6 +93,11 @@ impl<T: Extra> Extra for Option<Box<T>> {
     }
 }
 
+/// Why a variable that is held fast has no gradient.
+pub(crate) const FROZEN: &str = "frozen";
+/// Why what is kept beside the variables, such as running means, has no gradient.
+pub(crate) const BUFFER: &str = "buffer";
+
 macro_rules! extras {
     ($($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* })*) => {$(
         $(#[$about])*

@@ -22,6 +22,7 @@ pub use events::{
     DeviceIntervalEvent, DeviceMemoryEvent, EdgeEvent, GradientEvent, MemoryEvent, OpEvent,
     SpanEndEvent, SpanStartEvent, TensorEvent, TensorStatsEvent, TerminalEvent, TraceEvent,
 };
+pub(crate) use extra::{BUFFER, FROZEN};
 pub use extra::{
     GradientExtra, SpanEndExtra, SpanStartExtra, TensorExtra, TensorStatsExtra, TerminalExtra,
 };

@@ -2,7 +2,7 @@
 
 use super::bounded::{Names, Rows};
 use crate::nonfinite::Good;
-use crate::trace::{self, GradientEvent, TensorStatsEvent};
+use crate::trace::{self, BUFFER, FROZEN, GradientEvent, TensorStatsEvent};
 use crate::view::text::printable;
 
 /// The statistics of one tensor. What is `None` is not known.
@@ -244,6 +244,8 @@ pub(crate) struct Gradient<'a> {
 pub(super) struct GradientRow {
     pub(super) present: u64,
     pub(super) missing: Names,
+    /// Frozen variables and buffers, which are to have none.
+    pub(super) untrained: Names,
     pub(super) zero: Names,
     pub(super) non_finite: Names,
     /// Of what is present and finite.
@@ -269,6 +271,9 @@ impl GradientRow {
             GradientState::Zero => self.zero.push(gradient.key),
             GradientState::NonFinite => self.non_finite.push(gradient.key),
             GradientState::Missing => match gradient.reason {
+                Some(reason @ (FROZEN | BUFFER)) => {
+                    self.untrained.push(&format!("{} ({reason})", gradient.key));
+                }
                 Some(reason) => self.missing.push(&format!("{} ({reason})", gradient.key)),
                 None => self.missing.push(gradient.key),
             },
@@ -288,7 +293,8 @@ impl GradientRow {
     }
 
     pub(super) fn all(&self) -> u64 {
-        self.present + self.missing.count() + self.zero.count() + self.non_finite.count()
+        let named = [&self.missing, &self.untrained, &self.zero, &self.non_finite];
+        self.present + named.iter().map(|names| names.count()).sum::<u64>()
     }
 }
 

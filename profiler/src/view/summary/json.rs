@@ -131,6 +131,7 @@ fn gradients(digest: &Digest) -> Vec<Value> {
                 "variables": row.all(),
                 "present": row.present,
                 "missing": names(&row.missing),
+                "untrained": names(&row.untrained),
                 "zero": names(&row.zero),
                 "non_finite": names(&row.non_finite),
                 "global_norm": (row.non_finite.count() == 0).then_some(row.norm),

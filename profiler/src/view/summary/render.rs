@@ -138,7 +138,7 @@ fn norm_cell(row: &GradientRow) -> String {
         missing => format!(
             "{norm} ({} of {} missing)",
             count(missing),
-            count(row.all())
+            count(row.all() - row.untrained.count())
         ),
     }
 }
@@ -188,6 +188,7 @@ fn gradients(page: &mut Page, digest: &Digest) {
         page.sentence(Tone::Plain, 2, &gradient_line(root, row));
         let named = [
             ("missing", &row.missing),
+            ("untrained", &row.untrained),
             ("zero", &row.zero),
             ("not finite", &row.non_finite),
         ];
@@ -229,6 +230,7 @@ fn gradient_line(root: &str, row: &GradientRow) -> String {
     let counts = [
         (row.present, "present"),
         (row.missing.count(), "missing"),
+        (row.untrained.count(), "untrained"),
         (row.zero.count(), "zero"),
         (row.non_finite.count(), "not finite"),
     ];

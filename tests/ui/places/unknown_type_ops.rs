@@ -1,0 +1,7 @@
+use candle_profiler::*;
+#[profile_step(forward, ops)]
+fn n(x: u32) -> Missing {
+    x
+}
+
+fn main() {}
