@@ -111,7 +111,7 @@ fn full() -> Digest {
         "fc2.bias",
         GradientState::Missing,
         None,
-        Some("frozen"),
+        Some("cut"),
     ));
     digest.gradient(&gradient("fc1.bias", GradientState::Zero, Some(0.0), None));
     let taken = Taken {
@@ -226,7 +226,7 @@ tensors in order                      type  not finite     rms     mean  abs max
 
 gradients
   loss: 4 variables, 2 present, 1 missing, 1 zero, global norm 5
-    missing: fc2.bias (frozen)
+    missing: fc2.bias (cut)
     zero: fc1.bias
 
 trace  candle-profile/train_step-step2.jsonl
