@@ -20,13 +20,18 @@ const BATCH: usize = 256 * 1024;
 /// A capture that is being written.
 pub(crate) struct Output {
     session: Arc<Session>,
-    file: File,
-    /// The first error of the file; nothing is written after it.
-    broken: Option<String>,
-    open_list: OpenList,
+    written: Written,
     lanes: Vec<Reading>,
     replay: Replay,
     ending: Ending,
+}
+
+/// What is on the disk.
+struct Written {
+    file: File,
+    open_list: OpenList,
+    /// The first error of the file; nothing is written after it.
+    broken: Option<String>,
 }
 
 /// Where a capture is written.
@@ -66,9 +71,11 @@ impl Output {
         let replay = Replay::new(session.origin, meta, limits, digest);
         Self {
             session,
-            file: place.file,
-            open_list: OpenList::new(place.open_list, meta.run_id.clone()),
-            broken: None,
+            written: Written {
+                file: place.file,
+                open_list: OpenList::new(place.open_list, meta.run_id.clone()),
+                broken: None,
+            },
             lanes: Vec::new(),
             replay,
             ending,
@@ -93,7 +100,7 @@ impl Output {
     pub(super) fn drain(&mut self) {
         self.read(None);
         self.lanes.retain(|lane| !lane.is_over());
-        self.write();
+        self.written.write(&mut self.replay);
     }
 
     /// Reads all streams up to `until`, as often as one of them waits for what another says.
@@ -114,12 +121,7 @@ impl Output {
                         break;
                     }
                     if self.replay.lines().len() >= BATCH {
-                        write_lines(
-                            &mut self.file,
-                            &mut self.open_list,
-                            &mut self.broken,
-                            &mut self.replay,
-                        );
+                        self.written.write(&mut self.replay);
                     }
                 }
             }
@@ -127,15 +129,6 @@ impl Output {
                 return;
             }
         }
-    }
-
-    fn write(&mut self) {
-        write_lines(
-            &mut self.file,
-            &mut self.open_list,
-            &mut self.broken,
-            &mut self.replay,
-        );
     }
 
     /// Ends the trace at the reading `at`.
@@ -148,21 +141,9 @@ impl Output {
         let Ending { last_word, done } = self.ending;
         last_word(self.replay.digest_mut());
         let failed = self.replay.end(at, end);
-        write_lines(
-            &mut self.file,
-            &mut self.open_list,
-            &mut self.broken,
-            &mut self.replay,
-        );
-        if self.broken.is_none() {
-            self.broken = self.file.flush().err().map(|error| error.to_string());
-        }
-        drop(self.file);
-        if self.broken.is_none() {
-            self.open_list.remove();
-        }
+        self.written.write(&mut self.replay);
         done(Closing {
-            broken: self.broken,
+            broken: self.written.close(),
             inner: self.replay.inner(),
             failed,
             digest: self.replay.into_digest(),
@@ -170,22 +151,31 @@ impl Output {
     }
 }
 
-/// Writes and empties the buffer. After the first error lines are dropped: a gap would make the trace a lie.
-fn write_lines(
-    file: &mut File,
-    open_list: &mut OpenList,
-    broken: &mut Option<String>,
-    replay: &mut Replay,
-) {
-    // First, since lines may tell of what happened in a span that has none yet.
-    open_list.add(&replay.newly_open());
-    if !replay.lines().is_empty() && broken.is_none() {
-        match file.write_all(replay.lines()) {
-            Ok(()) => writer::count_progress(),
-            Err(error) => *broken = Some(error.to_string()),
+impl Written {
+    /// Writes and empties the buffer. After the first error lines are dropped: a gap would make the trace a lie.
+    fn write(&mut self, replay: &mut Replay) {
+        // First, since lines may tell of what happened in a span that has none yet.
+        self.open_list.add(&replay.newly_open());
+        if !replay.lines().is_empty() && self.broken.is_none() {
+            match self.file.write_all(replay.lines()) {
+                Ok(()) => writer::count_progress(),
+                Err(error) => self.broken = Some(error.to_string()),
+            }
         }
+        replay.clear_lines();
     }
-    replay.clear_lines();
+
+    /// Closes the file; gives the first error. The list of what is open is of no use beside a whole trace.
+    fn close(mut self) -> Option<String> {
+        if self.broken.is_none() {
+            self.broken = self.file.flush().err().map(|error| error.to_string());
+        }
+        drop(self.file);
+        if self.broken.is_none() {
+            self.open_list.remove();
+        }
+        self.broken
+    }
 }
 
 impl Ticket {
