@@ -262,6 +262,8 @@ pub fn async_measure_as(
     }
 }
 
+pub use capture::settings::VARIABLES;
+
 /// Whether the settings in these variables are understood, or what is said of the first that is not; for the fuzz
 /// target of the settings.
 pub fn read_settings(get: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Result<(), String> {

@@ -5,29 +5,19 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
+use candle_profiler::private::{VARIABLES, read_settings};
 use candle_profiler_fuzz::bounded;
 use libfuzzer_sys::fuzz_target;
-
-const NAMES: [&str; 8] = [
-    "CANDLE_PROFILE",
-    "CANDLE_PROFILE_STEPS",
-    "CANDLE_PROFILE_RECORD",
-    "CANDLE_PROFILE_SYNC",
-    "CANDLE_PROFILE_SUMMARY",
-    "CANDLE_PROFILE_TAGS",
-    "CANDLE_PROFILE_NONFINITE",
-    "CANDLE_PROFILE_BUDGET",
-];
 
 fuzz_target!(|data: &[u8]| {
     // One value for each variable, parted by line ends; the first may be left out.
     let values: Vec<&[u8]> = data.split(|byte| *byte == b'\n').collect();
     let get = |name: &str| {
-        let place = NAMES.iter().position(|known| *known == name)?;
+        let place = VARIABLES.iter().position(|known| *known == name)?;
         let value = values.get(place)?;
         (!value.is_empty()).then(|| OsString::from_vec(value.to_vec()))
     };
-    if let Err(complaint) = bounded(data, || candle_profiler::private::read_settings(&get)) {
+    if let Err(complaint) = bounded(data, || read_settings(&get)) {
         assert!(
             !complaint.is_empty() && !complaint.contains('\n'),
             "{complaint:?}"

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::view::text::printable;
 
 /// All that is read, besides the rank.
-pub(super) const VARIABLES: [&str; 8] = [
+pub const VARIABLES: [&str; 8] = [
     "CANDLE_PROFILE",
     "CANDLE_PROFILE_STEPS",
     "CANDLE_PROFILE_RECORD",

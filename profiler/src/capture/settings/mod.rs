@@ -15,6 +15,7 @@ use std::time::SystemTime;
 
 pub use complaint::Complaint;
 pub use config::Config;
+pub use misspelt::VARIABLES;
 pub(crate) use misspelt::misspelt;
 pub(crate) use nonfinite::NonFinite;
 pub(crate) use planes::{Plane, Planes};

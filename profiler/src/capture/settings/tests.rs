@@ -343,7 +343,7 @@ fn what_is_read_are_the_variables_that_are_known() {
     Settings::read(&get).expect("settings");
     let ours = asked.into_inner().into_iter();
     let ours: Vec<String> = ours.filter(|name| name.starts_with("CANDLE")).collect();
-    let mut known = super::misspelt::VARIABLES;
+    let mut known = super::VARIABLES;
     known.sort_unstable();
     assert_eq!(ours, known);
 }
