@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::export::tracks::{Tracks, What};
-use super::summary::{Digest, scalar_of, trends};
+use super::summary::{Digest, Statistics, scalar_of, trends};
 use crate::trace::span_index::SpanIndex;
 use crate::trace::{RunOutcome, SpanRecord, TensorStatsEvent, TraceDocument};
 
@@ -120,6 +120,8 @@ struct Record<'a> {
     #[serde(rename = "type")]
     kind: String,
     non_finite: u64,
+    /// What is not finite was not meant.
+    alarm: bool,
     rms: f64,
     mean: f64,
     abs_max: f64,
@@ -206,11 +208,7 @@ fn trace(shown: &Shown) -> Trace<'_> {
         .collect();
     let mut details = details(document, &layout, &places);
     spans.bad = vec![0; layout.slices.len()];
-    for stats in document
-        .tensor_stats
-        .iter()
-        .filter(|stats| stats.non_finite > 0)
-    {
+    for stats in document.tensor_stats.iter().filter(|stats| alarms(stats)) {
         let at = places.get(&stats.span_id);
         if let Some(flag) = at.and_then(|at| spans.bad.get_mut(at)) {
             *flag = 1;
@@ -298,6 +296,12 @@ fn cuts(trace: &TraceDocument) -> HashMap<(&str, &str), Option<&str>> {
     cut.collect()
 }
 
+/// As in the summary: -inf is usually meant, and a run may mean more than that.
+fn alarms(stats: &TensorStatsEvent) -> bool {
+    let told = stats.extra.as_deref().and_then(|extra| extra.alarm);
+    Statistics::of(stats, told).alarms()
+}
+
 fn record<'a>(
     stats: &'a TensorStatsEvent,
     span: Option<usize>,
@@ -314,6 +318,7 @@ fn record<'a>(
             |_| "number".to_owned(),
         ),
         non_finite: stats.non_finite,
+        alarm: alarms(stats),
         rms: stats.rms,
         mean: stats.mean,
         abs_max: stats.abs_max,
