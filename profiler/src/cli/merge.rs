@@ -27,6 +27,9 @@ pub(super) struct Arguments {
     /// Replace a file that is there
     #[arg(long, short)]
     force: bool,
+    /// Say as JSON what was written, and what is doubtful: candle-profiler/merge/1
+    #[arg(long, requires = "output")]
+    json: bool,
     /// How clocks are brought together
     #[arg(long, default_value = "clock")]
     align: Align,
@@ -42,6 +45,14 @@ enum Align {
 
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
     let inputs = input::all(&arguments.traces)?;
+    let path = arguments.output.as_deref();
+    let target = path.map(|path| output::Target {
+        path,
+        force: arguments.force,
+        inputs: &inputs,
+    });
+    // Before the work is done.
+    target.map_or(Ok(()), |target| target.check())?;
     let traces: Vec<(String, TraceDocument)> = inputs
         .iter()
         .map(|input| Ok((input.name(), input.document()?)))
@@ -51,8 +62,9 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         Align::Measured => merge::Align::Measured,
     };
     let events = merge(&traces, align)?;
-    for doubt in doubts(&traces) {
-        output::warn(&doubt);
+    let doubts = doubts(&traces);
+    if !arguments.json {
+        doubts.iter().for_each(|doubt| output::warn(doubt));
     }
     drop(traces);
     let mut merged = TraceDocument::from_events(events)?;
@@ -64,9 +76,10 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
     merged
         .spans
         .sort_by(|a, b| (a.id.len(), &a.id).cmp(&(b.id.len(), &b.id)));
-    let path = arguments.output.as_deref();
-    output::write_to(path, arguments.force, out, |to| {
-        write_lines(to, merged.events())
-    })?;
+    output::write_to(target, out, |to| write_lines(to, merged.events()))?;
+    if arguments.json {
+        let paths = Vec::from_iter(arguments.output.clone());
+        output::json(out, &output::written("merge", &inputs, &paths, &doubts))?;
+    }
     Ok(Verdict::Well)
 }

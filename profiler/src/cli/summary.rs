@@ -17,13 +17,14 @@ pub(super) struct Arguments {
     /// The traces
     #[arg(required = true)]
     traces: Vec<PathBuf>,
-    /// Show the tree of calls too
+    /// Show the tree of calls too; of several traces, each by itself
     #[arg(long)]
     tree: bool,
     /// Show each trace by itself, where there are several
     #[arg(long)]
     each: bool,
-    /// Say it as JSON: candle-profiler/summary/1; of several traces candle-profiler/trends/1
+    /// Say it as JSON: candle-profiler/summary/1 (an array of them with --each); of several traces
+    /// candle-profiler/trends/1
     #[arg(long)]
     json: bool,
     /// Columns of the page
@@ -50,12 +51,9 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         }
     }
     match (single, arguments.json) {
-        (true, true) => match (list.pop(), list.is_empty()) {
-            (Some(only), true) => output::json(out, &only)?,
-            (last, _) => {
-                list.extend(last);
-                output::json(out, &json!(list))?;
-            }
+        (true, true) => match list.as_slice() {
+            [only] if !arguments.each => output::json(out, only)?,
+            list => output::json(out, &json!(list))?,
         },
         (true, false) => {}
         (false, true) => output::json(out, &trends::as_json(&steps))?,
