@@ -11,10 +11,12 @@ use super::{Verdict, input, output};
 use crate::trace::{HealthSeverity, TraceHealth, analyze_health};
 use crate::view::text::counted;
 
-/// Judge traces by every rule of the format; exit 1 if one is invalid, 2 if one cannot be read.
+/// Judge traces by every rule of the format.
 ///
-/// A line that is no event, or stands where it cannot, makes a trace invalid too, and is named.
+/// The exit code is 1 if a trace is invalid, 2 if one cannot be read. A line that
+/// is no event, or stands where it cannot, makes a trace invalid too, and is named.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// The traces
     #[arg(required = true)]

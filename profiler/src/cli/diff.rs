@@ -9,11 +9,14 @@ use clap::Args;
 use super::{Verdict, input, output};
 use crate::view::diff::{self, Diff, Facts, Limits};
 
-/// Compare two traces, or two sets of them (medians): times, memory, and the first label whose numbers part.
+/// Compare two traces, or two sets of them (medians).
 ///
-/// Each of two arguments may be a trace, a folder or a pattern; with more, `--` parts the sides:
-/// `diff before/*.jsonl -- after/*.jsonl`. Traces of the same step are compared number by number.
+/// Shown are times, memory, and the first label whose numbers part. Each of two
+/// arguments may be a trace, a folder or a pattern; with more, `--` parts the
+/// sides: `diff before/*.jsonl -- after/*.jsonl`. Traces of the same step are
+/// compared number by number.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// The traces before, or two arguments: before and after
     #[arg(required = true, value_name = "BEFORE")]
@@ -21,14 +24,17 @@ pub(super) struct Arguments {
     /// The traces after
     #[arg(last = true, value_name = "AFTER")]
     after: Vec<PathBuf>,
-    /// Exit 1 if the measured region got slower by more: `10%`, or as a share `0.1`
-    #[arg(long, value_parser = share)]
+    /// Exit 1 if the measured region got slower by more:
+    /// `10%`, or as a share `0.1`
+    #[arg(long, value_parser = share, verbatim_doc_comment)]
     max_slowdown: Option<f64>,
-    /// Exit 1 if statistics differ by more than this: `0.1%`, or as a share `0.001`, or a label is on one side only
-    #[arg(long, value_parser = share)]
+    /// Exit 1 if statistics differ by more (`0.1%`, or as a share `0.001`),
+    /// or a label is on one side only
+    #[arg(long, value_parser = share, verbatim_doc_comment)]
     tolerance: Option<f64>,
-    /// Compare tensors of different types too, as a port to another precision needs it
-    #[arg(long)]
+    /// Compare tensors of different types too,
+    /// as a port to another precision needs it
+    #[arg(long, verbatim_doc_comment)]
     any_dtype: bool,
     /// Say it as JSON: candle-profiler/diff/1
     #[arg(long)]

@@ -15,8 +15,11 @@ use crate::capture::files::safe_name;
 use crate::trace::TraceDocument;
 use crate::view::export;
 
-/// Write traces in the format of another tool; several become one timeline, or one file of steps.
+/// Write traces in the format of another tool.
+///
+/// Several traces become one timeline, or one file of steps.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// The traces
     #[arg(required = true)]
@@ -24,8 +27,9 @@ pub(super) struct Arguments {
     /// The format
     #[arg(long)]
     to: Format,
-    /// The file (standard output if left out); for tensorboard the folder of the runs, which must be named
-    #[arg(long, short)]
+    /// The file (standard output if left out);
+    /// for tensorboard the folder of the runs, which must be named
+    #[arg(long, short, verbatim_doc_comment)]
     output: Option<PathBuf>,
     /// Replace a file that is there
     #[arg(long, short)]

@@ -12,11 +12,13 @@ use crate::trace::{TraceDocument, analyze_health};
 use crate::view::kinship::doubts;
 use crate::view::merge::{self, merge};
 
-/// Merge the traces of the ranks of one step into one valid trace, one tree for each rank.
+/// Merge the traces of the ranks of one step into one valid trace.
 ///
-/// Traces that do not seem to belong together are named on standard error. For a timeline alone,
-/// `export --to chrome` of all ranks is enough.
+/// It has a tree for each rank. Traces that do not seem to belong together are
+/// named on standard error. For a timeline alone, `export --to chrome` of all
+/// ranks is enough.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// One trace of each rank
     #[arg(required = true)]
@@ -27,17 +29,18 @@ pub(super) struct Arguments {
     /// Replace a file that is there
     #[arg(long, short)]
     force: bool,
-    /// Say as JSON what was written, and what is doubtful: candle-profiler/merge/1
-    #[arg(long, requires = "output")]
+    /// Say as JSON what was written, and what is doubtful:
+    /// candle-profiler/merge/1
+    #[arg(long, requires = "output", verbatim_doc_comment)]
     json: bool,
     /// How clocks are brought together
-    #[arg(long, default_value = "clock")]
+    #[arg(long, default_value = "clock", hide_default_value = true)]
     align: Align,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Align {
-    /// By the times at which the traces were opened
+    /// By the times at which the traces were opened (the default)
     Clock,
     /// The measured regions start together
     Measured,

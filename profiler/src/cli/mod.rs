@@ -18,14 +18,17 @@ mod view;
 
 /// Reads the traces of candle-profiler.
 ///
-/// A trace is a file, `-` (standard input), a folder (all its `.jsonl` files) or a pattern such as 'traces/*.jsonl'.
+/// A trace is a file, `-` (standard input), a folder (all its `.jsonl` files) or
+/// a pattern such as 'traces/*.jsonl'.
+// The texts of all commands are broken by hand, for 80 columns.
 #[derive(Debug, Parser)]
 #[command(
     name = "candle-profile",
     version,
+    verbatim_doc_comment,
     next_line_help = true,
-    after_help = "Exit codes: 0 all is well; 1 something was found (an invalid trace, a limit passed); \
-                  2 the arguments or a file could not be used."
+    after_help = "Exit codes: 0 all is well; 1 something was found (an invalid trace, a limit\n\
+                  passed); 2 the arguments or a file could not be used."
 )]
 struct Arguments {
     #[command(subcommand)]

@@ -12,14 +12,17 @@ use super::{Verdict, input, output};
 use crate::view::text::counted;
 use crate::view::{RepairOptions, Repaired, repair};
 
-/// Make a trace whole that broke off. Every good line is kept as it is, spans that were open stay open, no time is
-/// invented, and the trace ends as failed.
+/// Make a trace whole that broke off.
 ///
-/// `x.jsonl.partial` becomes `x.jsonl`, any other `x.jsonl` becomes `x-repaired.jsonl`; nothing is overwritten.
+/// Every good line is kept as it is, spans that were open stay open, no time is
+/// invented, and the trace ends as failed. `x.jsonl.partial` becomes `x.jsonl`,
+/// any other `x.jsonl` becomes `x-repaired.jsonl`; nothing is overwritten.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
-    /// The broken traces: files, folders (all that ends in .partial in them), patterns
-    #[arg(required = true)]
+    /// The broken traces: files, folders (all in them that ends in .partial),
+    /// patterns
+    #[arg(required = true, verbatim_doc_comment)]
     traces: Vec<PathBuf>,
     /// Where the whole trace goes, where there is one
     #[arg(long, short)]

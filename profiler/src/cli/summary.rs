@@ -11,8 +11,11 @@ use super::{Verdict, input, output};
 use crate::view::summary::tree::Tree;
 use crate::view::summary::{self, Fed, Look, Page, trends};
 
-/// Show what matters in a trace: problems, numbers, times, memory, tensors, gradients; of several, how they went.
+/// Show what matters in a trace; of several, how the numbers went.
+///
+/// Problems come first, then numbers, times, memory, tensors and gradients.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// The traces
     #[arg(required = true)]
@@ -23,9 +26,9 @@ pub(super) struct Arguments {
     /// Show each trace by itself, where there are several
     #[arg(long)]
     each: bool,
-    /// Say it as JSON: candle-profiler/summary/1 (an array of them with --each); of several traces
-    /// candle-profiler/trends/1
-    #[arg(long)]
+    /// Say it as JSON: candle-profiler/summary/1 (an array with --each),
+    /// of several traces candle-profiler/trends/1
+    #[arg(long, verbatim_doc_comment)]
     json: bool,
     /// Columns of the page
     #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u16).range(20..))]

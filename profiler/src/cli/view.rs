@@ -10,9 +10,12 @@ use super::{Verdict, input, output};
 use crate::view::page::{self, Shown};
 use crate::view::summary;
 
-/// Write a page with the timeline, the tables and the statistics of traces: one file that needs no network. Of several
-/// traces, the steps stand side by side.
+/// Write a page with the timeline, the tables and the statistics.
+///
+/// It is one file that needs no network. Of several traces, the steps stand side
+/// by side.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// The traces
     #[arg(required = true)]

@@ -3,7 +3,7 @@
 //! The charts are drawn by uPlot (MIT, see `vendor/uPlot.LICENSE`), the timeline by `page.js` on a canvas: it draws each
 //! pixel's column once, however many spans fall into it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use serde::{Serialize, Serializer};
@@ -107,7 +107,7 @@ struct Trace<'a> {
     names: Vec<&'a str>,
     tracks: Vec<Value>,
     spans: Spans,
-    details: HashMap<usize, Vec<String>>,
+    details: BTreeMap<usize, Vec<String>>,
     stats: Vec<Record<'a>>,
     gradients: Vec<Value>,
 }
@@ -335,8 +335,8 @@ fn details(
     trace: &TraceDocument,
     layout: &Tracks,
     places: &Places<'_>,
-) -> HashMap<usize, Vec<String>> {
-    let mut details: HashMap<usize, Vec<String>> = HashMap::new();
+) -> BTreeMap<usize, Vec<String>> {
+    let mut details: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (at, slice) in layout.slices.iter().enumerate() {
         match slice.what {
             What::Span(span) => {
