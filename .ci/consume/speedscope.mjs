@@ -27,6 +27,13 @@ for (const event of first.events) {
   if (event.type === 'O') open_.push(event);
   else { const begun = open_.pop(); assert.equal(begun.frame, event.frame); totals.set(event.frame, (totals.get(event.frame) ?? 0) + event.at - begun.at); }
 }
+// As speedscope writes times: the largest unit that the time fills.
+function written(ns) {
+  for (const [unit, size] of [['s', 1e9], ['ms', 1e6], ['µs', 1e3]]) if (ns / size >= 1) return `${(ns / size).toFixed(2)}${unit}`;
+  return `${ns.toFixed(2)}ns`;
+}
+// The longest are at the top of the table by their own time or by all; a name stands beside its two times.
+const rows = shown.split('\n').map((line) => line.trim()).filter(Boolean);
 const root = file.shared.frames[first.events[0].frame].name;
 assert(shown.includes(root), `${root} in ${shown.slice(0, 500)}`);
 assert(shown.includes('Total') && shown.includes('Self') && shown.includes('(100%)'), shown.slice(0, 500));
