@@ -67,13 +67,22 @@ const range = (page) => page.evaluate(() => [candleProfile.view.from, candleProf
   for (const side of [0, 1]) assert(Math.abs(moved[side] - zoomed[side] - by) < by / 50, `dragging moves: ${zoomed} to ${moved}`);
   await page.click('#all');
   await frame(page);
-  const [from, to] = await range(page), at = Math.floor((3_980_000 - from) / (to - from) * box.width);
-  assert(await painted(page) > 0.1, 'spans are drawn');
-  assert(await pixels(page, TIMELINE, BAD, at - 1, at + 2) > 0, 'a mark of what is narrower than a pixel');
+  const toTop = () => page.evaluate(() => { candleProfile.view.top = 0; candleProfile.draw(); });
+  await toTop();
+  assert(await painted(page) > 0.05, 'spans are drawn');
   const stats = await page.evaluate(() => ['warn', 'bad'].map((kind) => [...document.querySelectorAll(`#stats td:first-child.${kind}`)].map((cell) => cell.textContent.split('  ')[0])));
   assert.deepEqual(stats.map((names) => [...new Set(names)].sort()), [['normed'], ['logits', 'spark']]);
   assert(await pixels(page, CHART, WARN) > 20 && await pixels(page, CHART, BAD) > 20, 'cut and not finite are marked in the chart');
+  assert.equal(await pixels(page, TIMELINE, BAD), 0, 'all is well in the steps that are in view');
   await page.screenshot({ path: screenshot, fullPage: true });
+  // Step 3, which is not, alone.
+  await page.evaluate(() => { for (const label of document.querySelectorAll('#steps label')) if (!label.textContent.endsWith('step 3')) label.querySelector('input').click(); });
+  await page.click('#all');
+  await frame(page);
+  await toTop();
+  const [from, to] = await range(page), at = Math.floor((3_980_000 - from) / (to - from) * box.width);
+  assert(await pixels(page, TIMELINE, BAD, 0, at - 5) > 0, 'a mark of the region');
+  assert(await pixels(page, TIMELINE, BAD, at - 1, at + 2) > 0, 'a mark of what is narrower than a pixel');
   assert.deepEqual(faults, []);
   await browser.close();
 }
