@@ -214,6 +214,12 @@ impl Digest {
         &self.meta
     }
 
+    /// The time of the measured region.
+    #[cfg(feature = "cli")]
+    pub(crate) fn measured_ns(&self) -> u64 {
+        self.sites.measured_ns
+    }
+
     /// Why the trace failed, if it did.
     #[cfg(feature = "cli")]
     pub(crate) fn failure(&self) -> Option<&str> {
