@@ -169,7 +169,8 @@ fn the_norm_of_the_gradients_is_shown_once() {
             "gradient norm 5"
         ]
     );
-    let labels: Vec<String> = rows(&["summary", "same.jsonl", "same.jsonl"])
+    put(folder.path(), "again.jsonl", &trace(5.0));
+    let labels: Vec<String> = rows(&["summary", "same.jsonl", "again.jsonl"])
         .iter()
         .map(|row| row.split(' ').next().unwrap_or_default().to_owned())
         .collect();
@@ -396,4 +397,81 @@ fn a_failed_step_and_one_that_is_not_finite_are_told_by_their_numbers() {
         each.contains("train_step: train step 3 on cpu, failed after 50 ns"),
         "{each}"
     );
+}
+
+#[test]
+fn the_middle_of_the_steps_is_that_of_those_that_ended_well() {
+    let folder = tests::folder();
+    let path = folder.path();
+    put(path, "a.jsonl", &sample::simple(2, 500_000, 1.0));
+    put(path, "b.jsonl", &sample::simple(3, 900_000, 1.0));
+    let title = |arguments: &[&str]| {
+        let text = well(path, arguments);
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let two = "train_step: 2 train steps (2 … 3) on cpu, median 700 µs";
+    assert_eq!(title(&["summary", "a.jsonl", "b.jsonl"]), two);
+    // One file under several names is one step.
+    let all = ["summary", "a.jsonl", "*.jsonl", "./b.jsonl"];
+    assert_eq!(title(&all), two);
+    let failed = Lines::new(4, 100, json!({}), STAMP)
+        .measured("train_step", (10, 60), json!({}))
+        .failed("no luck")
+        .end();
+    put(path, "c.jsonl", &failed);
+    assert_eq!(
+        title(&["summary", "a.jsonl", "b.jsonl", "c.jsonl"]),
+        "train_step: 3 train steps (2 … 4) on cpu, median 700 µs, 1 failed"
+    );
+    put(path, "d.jsonl", &failed);
+    assert_eq!(
+        title(&["summary", "c.jsonl", "d.jsonl"]),
+        "train_step: 2 train steps (4 … 4) on cpu, 2 failed"
+    );
+    // Steps on another device are no steps of the same kind.
+    let other = sample::simple(5, 10_000, 1.0).replace("\"cpu\"", "\"cuda:0\"");
+    put(path, "e.jsonl", &other);
+    let text = well(path, &["summary", "a.jsonl", "b.jsonl", "e.jsonl"]);
+    assert!(text.starts_with(two), "{text}");
+    let one = "\ntrain_step: 1 train step (5) on cuda:0, median 10.0 µs\n";
+    assert!(text.contains(one), "{text}");
+}
+
+#[test]
+fn over_steps_a_call_of_the_regions_name_has_its_own_row() {
+    let folder = tests::folder();
+    let path = folder.path();
+    for step in [2, 3] {
+        let trace = Lines::new(step, 2_000, json!({}), STAMP)
+            .measured("train_step", (10, 510), json!({}))
+            .span(
+                "s3",
+                Some("s2"),
+                "train_step",
+                (20, 418),
+                json!({}),
+                json!({}),
+            );
+        put(path, &format!("step{step}.jsonl"), &trace.end());
+    }
+    let text = well(path, &["summary", "step2.jsonl", "step3.jsonl"]);
+    let rows: Vec<String> = text
+        .lines()
+        .filter(|line| line.starts_with("  train_step "))
+        .map(|line| {
+            line.split_whitespace()
+                .skip(2)
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    let row = |time: &str| [time; 4].map(|time| format!("{time} ns")).join(" ");
+    assert_eq!(rows, [row("500"), row("398")], "{text}");
+    let value = json(path, &["summary", "--json", "step2.jsonl", "step3.jsonl"]);
+    let rows = &value["groups"][0]["rows"];
+    assert_eq!(
+        (&rows[0]["measured"], &rows[0]["values"]),
+        (&json!(true), &json!([500.0, 500.0]))
+    );
+    assert_eq!(rows[1]["measured"], false);
 }
