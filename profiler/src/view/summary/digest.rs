@@ -79,7 +79,9 @@ impl Digest {
     /// A span of the site was closed. The root, which is the whole session, is no call and left
     /// out.
     pub(crate) fn closed(&mut self, site: SiteId, span: ClosedSpan) {
-        self.sites.close(site, span);
+        if let Some(time) = self.sites.close(site, span) {
+            self.sites.part(time);
+        }
     }
 
     /// Both at once, for who keeps no rows.
@@ -264,6 +266,7 @@ impl Digest {
             .iter()
             .any(|site| site.calls > 0 && !site.measured)
             || self.sites.others.calls > 0
+            || self.memory.storages.is_some()
             || self.tensors.rows.len() + self.scalars.len() + self.gradients.len() > 0
     }
 }
