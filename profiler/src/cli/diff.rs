@@ -24,12 +24,12 @@ pub(super) struct Arguments {
     /// The traces after
     #[arg(last = true, value_name = "AFTER")]
     after: Vec<PathBuf>,
-    /// Exit 1 if the measured region got slower by more:
+    /// Exit 1 if a measured region got slower by more:
     /// `10%`, or as a share `0.1`
     #[arg(long, value_parser = share, verbatim_doc_comment)]
     max_slowdown: Option<f64>,
     /// Exit 1 if statistics differ by more (`0.1%`, or as a share `0.001`),
-    /// or a label is on one side only
+    /// or a label or a step is on one side only
     #[arg(long, value_parser = share, verbatim_doc_comment)]
     tolerance: Option<f64>,
     /// Compare tensors of different types too,
@@ -50,10 +50,13 @@ const USUAL_TOLERANCE: f64 = 1e-3;
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
     let (before, after) = match (arguments.before.as_slice(), arguments.after.as_slice()) {
         ([before, after], []) => (std::slice::from_ref(before), std::slice::from_ref(after)),
-        (before, []) => bail!(
-            "diff takes two arguments, not {}; of sets, `--` parts the sides",
-            before.len()
-        ),
+        (before, []) => {
+            let given = match before.len() {
+                1 => "one was given".to_owned(),
+                given => format!("{given} were given"),
+            };
+            bail!("diff takes two arguments, {given}; of sets, `--` parts the sides")
+        }
         (before, after) => (before, after),
     };
     let read = |paths: &[PathBuf]| -> Result<Vec<Facts>> {
