@@ -112,8 +112,8 @@ impl Copied {
 
 /// Why a line cannot be kept, if it cannot.
 fn fault(line: &Line<'_>, scan: &Scan) -> Option<String> {
-    if let Some(reason) = scan.bad.get(&line.number) {
-        return Some(reason.clone());
+    if let Some(reason) = scan.bad.reason(line.number) {
+        return Some(reason.to_owned());
     }
     if scan.hangs_together() {
         return None;

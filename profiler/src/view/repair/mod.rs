@@ -1,5 +1,6 @@
 //! Makes a trace whole that its process did not live to finish.
 
+mod bad;
 mod copy;
 mod place;
 mod scan;

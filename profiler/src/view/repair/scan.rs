@@ -1,6 +1,6 @@
 //! What a broken trace holds: which of its lines are good, which spans they tell of, and what was open.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, bail};
 use serde::Deserialize;
 
+use super::bad::BadLines;
 use super::place;
 use crate::trace::read::LineReader;
 use crate::trace::sequence::Sequence;
@@ -29,8 +30,8 @@ pub(super) struct Scan {
     awaited: HashSet<String>,
     /// The ids of the spans that have not ended.
     open: HashMap<u32, String>,
-    /// The lines that are no records, or stand where none can, by number; with why.
-    pub(super) bad: BTreeMap<u64, String>,
+    /// The lines that are no records, or stand where none can.
+    pub(super) bad: BadLines,
     /// The number of the last line, if it is only the beginning of one.
     pub(super) torn: Option<u64>,
     lines: u64,
@@ -150,7 +151,7 @@ impl Scan {
                 scan.torn = Some(line.number);
             }
             if let Err(error) = event.and_then(|event| scan.take(&event)) {
-                scan.bad.insert(line.number, format!("{error:#}"));
+                scan.bad.add(line.number, || format!("{error:#}"));
             }
         }
         if !scan.sequence.has_terminal() {
@@ -179,7 +180,7 @@ impl Scan {
             early: HashMap::new(),
             awaited: HashSet::new(),
             open: HashMap::new(),
-            bad: BTreeMap::new(),
+            bad: BadLines::default(),
             torn: None,
             lines: line.number,
             latest_ns: 0,
