@@ -125,6 +125,26 @@ fn on_a_small_disk(folder: &Path, mount: &str, mode: &str) -> Option<std::proces
     Some(in_namespace(&script).output().expect("unshare"))
 }
 
+/// A stack that no address space holds: the writer's thread cannot be started.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_writer_that_cannot_start_leaves_nothing() {
+    for place in ["traces", "traces/exact.jsonl"] {
+        let folder = folder();
+        let variables = [
+            ("CANDLE_PROFILE", place),
+            ("CANDLE_PROFILE_STEPS", "every:1"),
+            ("RUST_MIN_STACK", "4611686018427387904"),
+        ];
+        let train = env!("CARGO_BIN_EXE_train");
+        let ran = run(train, folder.path(), &["burst", "5"], &variables);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let said = ran.only_line();
+        assert!(said.contains("the writer's thread"), "{said}");
+        assert_eq!(files(folder.path()), [] as [String; 0]);
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_disk_that_fills_half_way() {

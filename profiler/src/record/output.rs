@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use super::open_list::OpenList;
 use super::reading::Reading;
 use super::replay::{Limits, Replay};
-use super::session::{End, Finished, Session, Ticket};
+use super::session::{End, Session, Ticket};
 use super::writer;
 use crate::trace::TraceRunMeta;
 use crate::view::summary::Digest;
@@ -23,13 +23,16 @@ pub(crate) struct Output {
     written: Written,
     lanes: Vec<Reading>,
     replay: Replay,
-    ending: Ending,
+    /// `None`: it is being carried out.
+    ending: Option<Ending>,
 }
 
 /// What is on the disk.
 struct Written {
-    file: File,
+    /// `None`: it is closed.
+    file: Option<File>,
     open_list: OpenList,
+    bytes: u64,
     /// The first error of the file; nothing is written after it.
     broken: Option<String>,
 }
@@ -47,13 +50,15 @@ pub(crate) struct Ending {
     /// Adds what is known of the whole process, before the last line is written.
     pub(crate) last_word: Box<dyn FnOnce(&mut Digest) + Send>,
     /// Once all is written: the file gets its name, or not, and the person is told.
-    pub(crate) done: Box<dyn FnOnce(Closing) -> Finished + Send>,
+    pub(crate) done: Box<dyn FnOnce(Closing) + Send>,
 }
 
 /// A capture whose last line is written.
 pub(crate) struct Closing {
-    /// The first error of the file.
+    /// What broke the trace off, if something did.
     pub(crate) broken: Option<String>,
+    /// Nothing of it is in the file.
+    pub(crate) empty: bool,
     pub(crate) inner: u64,
     pub(crate) failed: bool,
     pub(crate) digest: Digest,
@@ -72,13 +77,14 @@ impl Output {
         Self {
             session,
             written: Written {
-                file: place.file,
+                file: Some(place.file),
                 open_list: OpenList::new(place.open_list, meta.run_id.clone()),
+                bytes: 0,
                 broken: None,
             },
             lanes: Vec::new(),
             replay,
-            ending,
+            ending: Some(ending),
         }
     }
 
@@ -132,22 +138,40 @@ impl Output {
     }
 
     /// Ends the trace at the reading `at`.
-    pub(super) fn finish(mut self, at: u64, end: End) -> Finished {
+    pub(super) fn finish(&mut self, at: u64, end: End) {
         self.read(Some(at));
         for lane in &mut self.lanes {
             lane.end_open(&mut self.replay, at);
         }
         self.session.close_lanes(self.tickets());
-        let Ending { last_word, done } = self.ending;
+        let Some(Ending { last_word, done }) = self.ending.take() else {
+            return;
+        };
         last_word(self.replay.digest_mut());
         let failed = self.replay.end(at, end);
         self.written.write(&mut self.replay);
-        done(Closing {
-            broken: self.written.close(),
+        self.written.close();
+        done(self.closing(failed));
+    }
+
+    /// Ends the capture where the writer's own work broke off: what is in the file stays there.
+    pub(super) fn fail(&mut self, reason: &str) {
+        let Some(Ending { done, .. }) = self.ending.take() else {
+            return;
+        };
+        self.written.broken.get_or_insert(reason.to_owned());
+        self.written.close();
+        done(self.closing(true));
+    }
+
+    fn closing(&mut self, failed: bool) -> Closing {
+        Closing {
+            broken: self.written.broken.take(),
+            empty: self.written.bytes == 0,
             inner: self.replay.inner(),
             failed,
-            digest: self.replay.into_digest(),
-        })
+            digest: std::mem::replace(self.replay.digest_mut(), Digest::new()),
+        }
     }
 }
 
@@ -156,25 +180,28 @@ impl Written {
     fn write(&mut self, replay: &mut Replay) {
         // First, since lines may tell of what happened in a span that has none yet.
         self.open_list.add(&replay.newly_open());
-        if !replay.lines().is_empty() && self.broken.is_none() {
-            match self.file.write_all(replay.lines()) {
-                Ok(()) => writer::count_progress(),
+        if let Some(file) = self.file.as_mut().filter(|_| self.broken.is_none()) {
+            match file.write_all(replay.lines()) {
+                Ok(()) => {
+                    self.bytes += replay.lines().len() as u64;
+                    writer::count_progress();
+                }
                 Err(error) => self.broken = Some(error.to_string()),
             }
         }
         replay.clear_lines();
     }
 
-    /// Closes the file; gives the first error. The list of what is open is of no use beside a whole trace.
-    fn close(mut self) -> Option<String> {
-        if self.broken.is_none() {
-            self.broken = self.file.flush().err().map(|error| error.to_string());
+    /// Closes the file. The list of what is open is of no use beside a whole trace.
+    fn close(&mut self) {
+        if let Some(mut file) = self.file.take()
+            && self.broken.is_none()
+        {
+            self.broken = file.flush().err().map(|error| error.to_string());
         }
-        drop(self.file);
         if self.broken.is_none() {
             self.open_list.remove();
         }
-        self.broken
     }
 }
 

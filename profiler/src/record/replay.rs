@@ -222,10 +222,6 @@ impl Replay {
         &mut self.digest
     }
 
-    pub(super) fn into_digest(self) -> Digest {
-        self.digest
-    }
-
     /// Each reading is converted by itself by one function that never falls, so what was in order stays so.
     pub(super) fn ns(&self, ticks: u64) -> u64 {
         clock().delta_as_nanos(self.origin, ticks.max(self.origin))
