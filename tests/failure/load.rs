@@ -68,6 +68,19 @@ fn a_hundred_thousand_labels() {
     assert_eq!(labels.len(), 100_000);
 }
 
+/// The writer takes a thousand records in a stretch; of such, it must not.
+#[cfg(target_os = "linux")]
+#[test]
+fn many_records_of_a_megabyte() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ran = load(folder.path(), "load-long-labels 150", &[]);
+    let peak: u64 = ran.stdout.trim().parse().expect("kilobytes");
+    assert!(peak < 150 << 10, "{peak} KiB");
+    let trace = only_trace(folder.path());
+    assert!(std::fs::metadata(&trace).expect("the file").len() > 150 << 20);
+    assert_eq!(terminal(&trace)["outcome"], "complete");
+}
+
 #[test]
 fn sixty_four_threads_at_once() {
     let folder = tempfile::tempdir().expect("a folder");

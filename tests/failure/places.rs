@@ -171,6 +171,27 @@ fn a_disk_that_fills_half_way() {
     );
 }
 
+/// As file systems over the network may.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_finds_no_room_only_when_it_is_to_keep_the_lines() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_SUMMARY", "off"),
+    ];
+    let program = env!("CARGO_BIN_EXE_unsynced");
+    let ran = run(program, folder.path(), &[], &variables);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"));
+    let said = ran.only_line();
+    let partial = "traces/step-step2.jsonl.partial";
+    assert!(
+        said.contains("No space left") && said.contains(partial),
+        "{said}"
+    );
+    assert_eq!(files(folder.path()), [partial], "it is called a trace");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_disk_that_cannot_be_written() {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::cold::{Cold, MeasuredStart, Owner};
 use super::detached::SpanCell;
-use super::replay::{ROOT, Replay, SpanName, Where};
+use super::replay::{ROOT, Replay, SpanName, Where, Write};
 use super::session::Ticket;
 use super::site::SpanSource;
 use super::stream::Word;
@@ -13,7 +13,7 @@ use crate::allocator::Taken;
 use crate::trace::span_lines::EndLine;
 use crate::view::summary::{ClosedSpan, HowClosed, SiteId};
 
-/// Records read before the buffer is looked at again.
+/// Records read before the writer shows that it gets on.
 const STRIDE: usize = 1024;
 
 /// One stream being read.
@@ -151,6 +151,10 @@ impl Reading {
             moved = true;
             if let Err(Waits(cold)) = self.replay(replay, ticks, word, until) {
                 self.waiting = Some((ticks, cold));
+                break;
+            }
+            // A single record may be a megabyte of text.
+            if replay.is_full() {
                 break;
             }
         }
@@ -530,7 +534,7 @@ impl Reading {
     }
 
     /// The capture ends: so does what this thread has open.
-    pub(super) fn end_open(&mut self, replay: &mut Replay, at: u64) {
+    pub(super) fn end_open(&mut self, replay: &mut Replay, at: u64, write: Write<'_>) {
         let now = replay.ns(at);
         while !self.stack.is_empty() {
             let flags = HowClosed {
@@ -538,6 +542,7 @@ impl Reading {
                 ..HowClosed::default()
             };
             self.close(replay, now, flags, None);
+            replay.make_room(write);
         }
     }
 }

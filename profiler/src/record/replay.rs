@@ -35,6 +35,9 @@ pub(super) const ROOT: u64 = 1;
 /// The most bytes of a span's two lines without its own texts.
 const LINE: usize = 1024;
 
+/// The buffer is written when it has grown to this.
+pub(super) const BATCH: usize = 256 * 1024;
+
 /// What a capture may hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -43,6 +46,9 @@ pub(crate) struct Limits {
     /// The most bytes of the trace.
     pub(crate) budget: u64,
 }
+
+/// Writes the lines of a capture, and empties the buffer.
+pub(super) type Write<'a> = &'a mut dyn FnMut(&mut Replay);
 
 /// The lines of one capture, and what is known of it so far.
 pub(super) struct Replay {
@@ -192,6 +198,11 @@ impl Replay {
     /// The lines that are not written yet.
     pub(super) fn lines(&self) -> &[u8] {
         &self.lines
+    }
+
+    /// Whether they are so many that they are to be written before others come.
+    pub(super) fn is_full(&self) -> bool {
+        self.lines.len() >= BATCH
     }
 
     /// They are written now.
@@ -366,11 +377,17 @@ impl Replay {
         id
     }
 
-    /// The starts of the detached spans that have been opened since this was asked last, and are open. As parent they
-    /// have the one they began in: which it is in the end is known when they end.
+    /// The starts of the detached spans that have been opened since this was asked last, and are open: none of them,
+    /// or about as many as a batch holds. As parent they have the one they began in: which it is in the end is known
+    /// when they end.
     pub(super) fn newly_open(&mut self) -> Vec<u8> {
         let mut lines = Vec::new();
+        let mut listed = self.last_id;
         for (id, span) in self.open_detached.range(self.listed + 1..) {
+            if lines.len() >= BATCH {
+                listed = id - 1;
+                break;
+            }
             let Some(source) = &span.cell.source else {
                 continue;
             };
@@ -393,7 +410,7 @@ impl Replay {
             }
             .write(&mut lines);
         }
-        self.listed = self.last_id;
+        self.listed = listed;
         lines
     }
 
@@ -551,7 +568,7 @@ impl Replay {
 
     /// What devices gave at the end, in the order in which it was asked for.
     #[cfg(feature = "candle")]
-    fn read_back(&mut self) {
+    fn read_back(&mut self, write: Write<'_>) {
         for (id, span, path, later) in std::mem::take(&mut self.later) {
             let at = Where {
                 id,
@@ -562,6 +579,14 @@ impl Replay {
                 since: 0,
             };
             self.evidence(at, later.take());
+            self.make_room(write);
+        }
+    }
+
+    /// Has the lines written where they are many: the end of a capture may hold as much as all of it.
+    pub(super) fn make_room(&mut self, write: Write<'_>) {
+        if self.is_full() {
+            write(self);
         }
     }
 
@@ -581,7 +606,7 @@ impl Replay {
     }
 
     /// Writes the promised gradients. A promise that was not kept makes the capture fail.
-    fn keep_promise(&mut self, end: End) -> End {
+    fn keep_promise(&mut self, end: End, write: Write<'_>) -> End {
         let Some(promise) = self.promise.take() else {
             return end;
         };
@@ -589,6 +614,7 @@ impl Replay {
         let (events, broken) = promise.settle();
         for event in events {
             self.gradient(Box::new(event));
+            self.make_room(write);
         }
         match broken {
             Some(reason) if complete => End::Failed(reason),
@@ -597,8 +623,8 @@ impl Replay {
     }
 
     /// Writes what ends a trace: the spans of other threads and futures, the root, the terminal line. `true`: it failed.
-    pub(super) fn end(&mut self, at: u64, end: End) -> bool {
-        let end = self.keep_promise(end);
+    pub(super) fn end(&mut self, at: u64, end: End, write: Write<'_>) -> bool {
+        let end = self.keep_promise(end, write);
         while let Some((id, span)) = self.open_detached.pop_first() {
             let cell = &span.cell;
             let parent = cell
@@ -620,9 +646,10 @@ impl Replay {
                 None,
                 None,
             );
+            self.make_room(write);
         }
         #[cfg(feature = "candle")]
-        self.read_back();
+        self.read_back(write);
         self.cut_graphs();
         let now = self.ns(at);
         EndLine {

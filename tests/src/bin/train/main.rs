@@ -51,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         "samples" => modes::samples(number),
         "load-spans" => load::spans(number),
         "load-labels" => load::labels(number),
+        "load-long-labels" => load::long_labels(number),
         "load-threads" => load::threads(number),
         "load-captures" => load::captures(number),
         "odd-names" => load::odd_names(),
