@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::budget::SPAN_END;
 use super::cold::{Cold, MeasuredStart, Owner};
 use super::detached::SpanCell;
 use super::replay::{ROOT, Replay, SpanName, Where, Write};
@@ -389,7 +390,7 @@ impl Reading {
             measured,
             self.ticket.thread.as_ref(),
         );
-        replay.budget.opened();
+        replay.budget.keep(SPAN_END);
         if measured.is_none() {
             replay.inner += 1;
         }
@@ -478,7 +479,7 @@ impl Reading {
             What::Elsewhere => return self.close_elsewhere(replay, &frame),
             What::Unrecorded => return self.overhead(replay, overhead),
         };
-        replay.budget.closed();
+        replay.budget.release(SPAN_END);
         let duration = now.saturating_sub(frame.start_ns);
         let overhead = overhead.min(duration);
         EndLine {

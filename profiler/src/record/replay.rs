@@ -7,7 +7,7 @@ use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use super::address::AddressHasher;
-use super::budget::Budget;
+use super::budget::{Budget, LINE, REASON, SPAN_END};
 use super::cold::{DetachedEnd, Evidence, MeasuredStart};
 use super::cuts::{Cut, Cuts, Spot};
 use super::detached::SpanCell;
@@ -21,7 +21,7 @@ use crate::allocator::Taken;
 use crate::phase::ExecutionStep;
 #[cfg(feature = "candle")]
 use crate::tensor::Later;
-use crate::trace::span_lines::{EndLine, StartLine, quoted};
+use crate::trace::span_lines::{EndLine, StartLine, cut_to, quoted};
 use crate::trace::{
     GradientEvent, GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
 };
@@ -31,9 +31,6 @@ use crate::view::summary::{
 
 /// The root span's number.
 pub(super) const ROOT: u64 = 1;
-
-/// The most bytes of a span's two lines without its own texts.
-const LINE: usize = 1024;
 
 /// The buffer is written when it has grown to this.
 pub(super) const BATCH: usize = 256 * 1024;
@@ -85,6 +82,13 @@ pub(super) struct OpenDetached {
     pub(super) children_ns: u64,
     pub(super) overhead_ns: u64,
     pub(super) children_overhead_ns: u64,
+    /// Bytes kept for its two lines.
+    kept: usize,
+}
+
+/// More bytes than both lines of a span have, but for the name of its thread.
+fn both_lines(source: &SpanSource) -> usize {
+    LINE + SPAN_END + 6 * source.text_bytes()
 }
 
 /// A call site's texts, escaped once.
@@ -216,10 +220,9 @@ impl Replay {
         if !self.records_spans {
             return false;
         }
-        let own_text = 6 * source.own_text().len();
-        let fits = self.budget.fits(self.lines.len(), LINE + own_text);
+        let fits = self.budget.fits(self.lines.len(), both_lines(source));
         if !fits {
-            self.budget.drop(&source.name());
+            self.budget.drop_span(source);
         }
         fits
     }
@@ -257,6 +260,16 @@ impl Replay {
         }
     }
 
+    /// The same of a record, which is left out, and counted, where it finds no room.
+    fn line_with_room(&mut self, event: &TraceEvent) {
+        let before = self.lines.len();
+        self.line(event);
+        if !self.budget.fits(self.lines.len(), 0) {
+            self.lines.truncate(before);
+            self.budget.drop_record(label_of(event));
+        }
+    }
+
     /// Writes a span's first line; gives its row of the summary.
     pub(super) fn start_line(
         &mut self,
@@ -267,13 +280,7 @@ impl Replay {
         measured: Option<MeasuredStart>,
         thread: Option<&Thread>,
     ) -> SiteId {
-        let (key, fixed) = match source {
-            SpanSource::Site(site) => (std::ptr::from_ref::<CallSite>(site).addr(), true),
-            SpanSource::Named(site, _) => (std::ptr::from_ref::<CallSite>(site).addr(), false),
-            SpanSource::Free { location, .. } | SpanSource::Module { location, .. } => {
-                (std::ptr::from_ref(*location).addr(), false)
-            }
-        };
+        let fixed = matches!(source, SpanSource::Site(_));
         let (kind, step) = (source.kind(), source.step());
         if matches!(
             step,
@@ -284,7 +291,7 @@ impl Replay {
         if source.site().is_some_and(|site| site.opens().descends) {
             self.cuts.told();
         }
-        let site = self.sites.entry(key).or_insert_with(|| {
+        let site = self.sites.entry(source.key()).or_insert_with(|| {
             let (file, line) = source.place();
             let name = source.name();
             Site {
@@ -303,10 +310,14 @@ impl Replay {
                 (row, Some(quoted(&name)))
             }
         };
-        let thread_name = thread
-            .filter(|thread| self.named_threads.insert(thread.number))
-            .and_then(|thread| thread.name.as_deref())
-            .map(quoted);
+        // The span was let in without it: where it finds no room, a later span may tell it.
+        let unnamed = thread.filter(|thread| !self.named_threads.contains(&thread.number));
+        let thread_name = unnamed.and_then(|thread| {
+            let name = quoted(thread.name.as_deref()?);
+            let line = both_lines(source) + name.len();
+            let fits = self.budget.fits(self.lines.len(), line);
+            (fits && self.named_threads.insert(thread.number)).then_some(name)
+        });
         let since_previous_ns = measured.and_then(|measured| measured.since_previous_ns);
         StartLine {
             id,
@@ -340,7 +351,6 @@ impl Replay {
             return false;
         };
         let parent = end.parent.as_ref().and_then(|parent| parent.id());
-        self.budget.closed();
         let flags = HowClosed {
             cut: end.cut,
             cancelled: end.cancelled,
@@ -367,9 +377,10 @@ impl Replay {
                 children_ns: 0,
                 overhead_ns: 0,
                 children_overhead_ns: 0,
+                kept: cell.source.as_ref().map_or(0, both_lines),
             };
+            self.budget.keep(span.kept);
             self.open_detached.insert(id, span);
-            self.budget.opened();
             id
         };
         cell.set_id(id);
@@ -434,6 +445,7 @@ impl Replay {
         memory: Option<Taken>,
         thread: Option<&Thread>,
     ) {
+        self.budget.release(span.kept);
         let cell = &*span.cell;
         let Some(source) = &cell.source else {
             return;
@@ -489,7 +501,7 @@ impl Replay {
             self.inner += 1;
         }
         if !self.budget.fits(self.lines.len(), evidence.most_bytes()) {
-            return self.budget.drop(evidence.label());
+            return self.budget.drop_record(evidence.label());
         }
         let span_id = format!("s{id}");
         match evidence {
@@ -506,24 +518,24 @@ impl Replay {
                 if alarms != statistics.usually_alarms() {
                     event.extra.get_or_insert_default().alarm = Some(alarms);
                 }
-                self.line(&TraceEvent::TensorStats(*event));
+                self.line_with_room(&TraceEvent::TensorStats(*event));
             }
             #[cfg(feature = "candle")]
             Evidence::Later(later) => self.later.push((id, span, path(), later)),
             Evidence::Scalar { mut event, value } => {
                 event.span_id = span_id;
                 self.digest.scalar(&event.label, value);
-                self.line(&TraceEvent::TensorStats(*event));
+                self.line_with_room(&TraceEvent::TensorStats(*event));
             }
             Evidence::Tensor(mut event) => {
                 event.span_id = span_id;
-                self.line(&TraceEvent::Tensor(*event));
+                self.line_with_room(&TraceEvent::Tensor(*event));
             }
             Evidence::DeviceMemory(mut event) => {
                 event.timestamp_ns = now;
                 self.digest
                     .device_memory(&event.device, event.used_bytes.unwrap_or(0));
-                self.line(&TraceEvent::DeviceMemory(*event));
+                self.line_with_room(&TraceEvent::DeviceMemory(*event));
             }
             Evidence::Op {
                 mut event,
@@ -534,7 +546,7 @@ impl Replay {
                 // A call may leave a span open that began inside it.
                 event.timestamp_ns = self.ns(from).max(since);
                 event.duration_ns = self.ns(to).saturating_sub(event.timestamp_ns);
-                self.line(&TraceEvent::Op(*event));
+                self.line_with_room(&TraceEvent::Op(*event));
             }
             Evidence::Gradient { mut event, var } => {
                 if event.state == GradientState::Missing
@@ -542,10 +554,7 @@ impl Replay {
                 {
                     event.extra.get_or_insert_default().reason = Some(reason);
                 }
-                match &mut self.promise {
-                    Some(promise) => promise.take(event),
-                    None => self.gradient(event),
-                }
+                self.gradient(event);
             }
             Evidence::Crossing { crossing, site } => {
                 self.cuts
@@ -590,7 +599,24 @@ impl Replay {
         }
     }
 
-    fn gradient(&mut self, mut event: Box<GradientEvent>) {
+    /// Writes a gradient, or keeps it with room for its line where the capture promises some.
+    fn gradient(&mut self, event: Box<GradientEvent>) {
+        let Some(promise) = &mut self.promise else {
+            let line = self.finished_gradient(event);
+            return self.line_with_room(&line);
+        };
+        let before = promise.bytes();
+        let fits = |more| self.budget.fits(self.lines.len(), more);
+        match promise.take(event, fits) {
+            Ok(()) => {
+                self.budget.release(before);
+                self.budget.keep(promise.bytes());
+            }
+            Err(event) => self.budget.drop_record(&event.key),
+        }
+    }
+
+    fn finished_gradient(&mut self, mut event: Box<GradientEvent>) -> TraceEvent {
         self.gradients += 1;
         event.event_id = format!("gradient-{}", self.gradients);
         if event.state == GradientState::Zero {
@@ -602,7 +628,7 @@ impl Replay {
             zeros::forget(&event.root, &event.key);
         }
         self.digest.gradient(&gradient_of(&event));
-        self.line(&TraceEvent::Gradient(*event));
+        TraceEvent::Gradient(*event)
     }
 
     /// Writes the promised gradients. A promise that was not kept makes the capture fail.
@@ -611,9 +637,11 @@ impl Replay {
             return end;
         };
         let complete = matches!(end, End::Complete);
+        self.budget.release(promise.bytes());
         let (events, broken) = promise.settle();
         for event in events {
-            self.gradient(Box::new(event));
+            let line = self.finished_gradient(Box::new(event));
+            self.line(&line);
             self.make_room(write);
         }
         match broken {
@@ -661,7 +689,7 @@ impl Replay {
         .write(&mut self.lines);
         let (outcome, reason) = match end {
             End::Complete => (RunOutcome::Complete, None),
-            End::Failed(reason) => (RunOutcome::Failed, Some(reason)),
+            End::Failed(reason) => (RunOutcome::Failed, Some(cut_to(reason, REASON))),
         };
         let failed = reason.is_some();
         let mut terminal = TerminalEvent {
@@ -673,10 +701,10 @@ impl Replay {
         let extra = terminal.extra.get_or_insert_default();
         extra.late = (self.late > 0).then_some(self.late);
         let dropped = self.budget.dropped();
-        for (site, count) in dropped {
+        for (site, count) in &dropped {
             self.digest.dropped(site, *count);
         }
-        extra.dropped = (!dropped.is_empty()).then(|| dropped.clone());
+        extra.dropped = (!dropped.is_empty()).then_some(dropped);
         extra.waited_ns = (self.waited > 0).then_some(self.waited);
         self.digest.late(self.late);
         self.digest.waited(self.waited);
@@ -708,9 +736,21 @@ impl Replay {
             event.extra.get_or_insert_default().twin = twin;
             event.span_id = format!("s{}", cut.spot.span);
             if self.budget.fits(self.lines.len(), LINE) {
-                self.line(&TraceEvent::Tensor(*event));
+                self.line_with_room(&TraceEvent::Tensor(*event));
             }
         }
+    }
+}
+
+/// What a record is of.
+fn label_of(event: &TraceEvent) -> &str {
+    match event {
+        TraceEvent::TensorStats(event) => &event.label,
+        TraceEvent::Tensor(event) => event.label.as_deref().unwrap_or("tensor"),
+        TraceEvent::Op(event) => &event.op_name,
+        TraceEvent::DeviceMemory(event) => &event.device,
+        TraceEvent::Gradient(event) => &event.key,
+        _ => "",
     }
 }
 

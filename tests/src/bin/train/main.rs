@@ -7,6 +7,7 @@ mod exploding;
 mod load;
 mod model;
 mod modes;
+mod tight;
 
 use anyhow::{Context, bail};
 
@@ -54,6 +55,11 @@ fn main() -> anyhow::Result<()> {
         "load-long-labels" => load::long_labels(number),
         "load-threads" => load::threads(number),
         "load-captures" => load::captures(number),
+        "tight-futures" => tight::futures(number),
+        "tight-threads" => tight::threads(number),
+        "tight-reason" => tight::reason(number),
+        "tight-gradients" => tight::gradients(number),
+        "tight-names" => tight::names(number),
         "odd-names" => load::odd_names(),
         how if how.starts_with("end-") => ends::run(&how["end-".len()..]),
         _ => bail!("there is no mode {mode}"),
