@@ -28,7 +28,7 @@ mod site;
 mod stream;
 mod sync;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writer;
 mod zeros;
 

@@ -17,12 +17,12 @@ use crate::trace::{TraceDocument, parse_trace};
 use crate::view::summary::Digest;
 
 /// A capture into a file, as a measured call opens it.
-pub(super) fn capture(into: File, manner: Manner) -> Arc<Session> {
+pub(crate) fn capture(into: File, manner: Manner) -> Arc<Session> {
     capture_then(into, manner, |_| {})
 }
 
 /// The same, with what is done once it is written.
-pub(super) fn capture_then(
+pub(crate) fn capture_then(
     into: File,
     manner: Manner,
     done: impl FnOnce(Closing) + Send + 'static,

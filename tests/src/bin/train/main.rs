@@ -5,6 +5,7 @@
 mod ends;
 mod exploding;
 mod fork;
+mod hand;
 mod load;
 mod model;
 mod modes;
@@ -55,6 +56,9 @@ fn main() -> anyhow::Result<()> {
         "masks" => exploding::masks(number),
         "skipped" => exploding::skipped(number),
         "samples" => modes::samples(number),
+        "hand-exit" => hand::exit(),
+        "hand-forget" => hand::forget(),
+        "hand-hang" => hand::hang(),
         "load-spans" => load::spans(number),
         "load-labels" => load::labels(number),
         "load-long-labels" => load::long_labels(number),
