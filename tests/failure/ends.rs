@@ -140,6 +140,12 @@ fn an_error_and_a_panic() {
 }
 
 #[test]
+fn a_future_that_is_dropped() {
+    let reason = "the measured future was dropped before it was done";
+    all_runs("dropped", Some(0), &Left::Failed(reason));
+}
+
+#[test]
 fn a_panic_in_another_thread() {
     all_runs("panic-elsewhere", Some(0), &Left::Complete);
 }

@@ -79,7 +79,10 @@ fn many_records_of_a_megabyte() {
     assert!(peak < 150 << 10, "{peak} KiB");
     let trace = only_trace(folder.path());
     assert!(std::fs::metadata(&trace).expect("the file").len() > 150 << 20);
-    assert_eq!(terminal(&trace)["outcome"], "complete");
+    let terminal = terminal(&trace);
+    assert_eq!(terminal["outcome"], "complete");
+    // More than may wait for the writer: the program waited for it, which is told.
+    assert!(terminal["waited_ns"].as_u64() > Some(0), "{terminal}");
 }
 
 #[test]
@@ -174,8 +177,11 @@ fn open_futures_with_long_names_keep_to_the_budget() {
 fn long_names_of_threads_keep_to_the_budget() {
     let trace = tight("tight-threads 100", 64);
     assert_eq!(trace.named("work").len() as u64 + left_out(&trace), 100);
-    assert!(trace.named("work").len() > 15, "a name gives way to spans");
-    assert!(!trace.spans[2].start["thread_name"].is_null());
+    // The first name takes nearly all; those that find no room give way to their spans.
+    let named = |span: &&&tests::trace::Span| !span.start["thread_name"].is_null();
+    let work = trace.named("work");
+    assert_eq!(work.iter().filter(named).count(), 1);
+    assert!(work.len() > 1);
 }
 
 #[test]

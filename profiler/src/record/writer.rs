@@ -288,7 +288,7 @@ mod tests {
         for closing in closings {
             let broken = closing.broken.expect("why it broke off");
             assert!(broken.contains("candle-profiler's own"), "{broken}");
-            assert!(closing.failed && closing.empty);
+            assert!(closing.failed);
         }
         let session = capture(
             std::fs::File::create(folder.path().join("last")).expect("a file"),

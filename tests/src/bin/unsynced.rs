@@ -1,4 +1,5 @@
-//! A program on a file system that takes every line, and finds only when it is asked to keep them that it has no room.
+//! A program on a file system that takes every line; asked to keep them, it finds that it has no room, or with the
+//! argument `hang` it never answers.
 
 use candle_profiler::{measure_with, span};
 
@@ -15,6 +16,9 @@ mod disk {
     /// Stands before the C library's own.
     #[unsafe(no_mangle)]
     extern "C" fn fdatasync(_: c_int) -> c_int {
+        while std::env::args().any(|argument| argument == "hang") {
+            std::thread::sleep(std::time::Duration::from_secs(1));
+        }
         // SAFETY: this thread's own `errno`.
         unsafe { *__errno_location() = NO_SPACE };
         -1

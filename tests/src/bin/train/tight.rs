@@ -53,7 +53,9 @@ pub(crate) fn threads(number: u32) -> Result<()> {
                 let _entered = handle.enter();
                 let _span = span("work");
             };
-            let thread = std::thread::Builder::new().name(text(number)).spawn(work)?;
+            let thread = std::thread::Builder::new()
+                .name(text(number).repeat(6))
+                .spawn(work)?;
             thread.join().map_err(|_| anyhow::anyhow!("a panic"))?;
         }
         Ok(())
