@@ -33,7 +33,8 @@ struct Written {
     /// `None`: it is closed.
     file: Option<File>,
     open_list: OpenList,
-    bytes: u64,
+    /// Nothing had got into the file when it was closed.
+    empty: bool,
     /// Bytes that may not be on the disk yet.
     unsynced: u64,
     /// The first error of the file; nothing is written after it.
@@ -82,7 +83,7 @@ impl Output {
             written: Written {
                 file: Some(place.file),
                 open_list: OpenList::new(place.open_list, meta.run_id.clone()),
-                bytes: 0,
+                empty: false,
                 unsynced: 0,
                 broken: None,
             },
@@ -178,7 +179,7 @@ impl Output {
     fn closing(&mut self, failed: bool) -> Closing {
         Closing {
             broken: self.written.broken.take(),
-            empty: self.written.bytes == 0,
+            empty: self.written.empty,
             inner: self.replay.inner(),
             failed,
             digest: std::mem::replace(self.replay.digest_mut(), Digest::new()),
@@ -199,9 +200,8 @@ impl Written {
             writer::count_progress();
         }
         if let Some(file) = self.file.as_mut().filter(|_| self.broken.is_none()) {
-            let (bytes, unsynced) = (&mut self.bytes, &mut self.unsynced);
+            let unsynced = &mut self.unsynced;
             let written = in_pieces(file, replay.lines(), |file, piece| {
-                *bytes += piece as u64;
                 *unsynced += piece as u64;
                 if *unsynced >= MOST_UNSYNCED {
                     *unsynced = 0;
@@ -217,11 +217,15 @@ impl Written {
 
     /// Closes the file, once the disk has it. The list of what is open is of no use beside a whole trace.
     fn close(&mut self) {
-        if let Some(file) = self.file.take()
-            && self.broken.is_none()
-        {
+        let Some(file) = self.file.take() else {
+            return;
+        };
+        if self.broken.is_none() {
             self.broken = sync(&file).err().map(|error| error.to_string());
         }
+        // A write that failed may have come half way.
+        self.empty = file.metadata().is_ok_and(|data| data.len() == 0);
+        drop(file);
         if self.broken.is_none() {
             self.open_list.remove();
         }
