@@ -194,9 +194,9 @@ fn a_long_reason_beside_many_counts_keeps_to_the_budget() {
 
 #[test]
 fn promised_gradients_keep_to_the_budget() {
-    let trace = tight("tight-gradients 200", 128);
+    let trace = tight("tight-gradients 500", 256);
     assert_eq!(trace.reason(), None);
-    assert_eq!(trace.kind("gradient").len(), 200);
+    assert_eq!(trace.kind("gradient").len(), 500);
     let work = trace.named("work").len() as u64;
     assert_eq!(work + left_out(&trace), 2000);
 }

@@ -120,7 +120,9 @@ fn tell() {
     if late > 0 {
         say!("{late} records came after the end of their capture and were dropped");
     }
-    if let Some(line) = state.settings.schedule.unreached(&seen) {
+    if state.broken.load(Ordering::Relaxed) {
+        // It was said why there are not all captures.
+    } else if let Some(line) = state.settings.schedule.unreached(&seen) {
         say!("{line}");
     } else if !state.captured.load(Ordering::Relaxed) {
         match seen

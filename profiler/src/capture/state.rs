@@ -117,11 +117,7 @@ pub(crate) fn alarms_at_negative_infinity() -> bool {
 
 /// The writer has made no progress for so long that nobody waits for it any more: no other capture is opened.
 pub(crate) fn writer_hangs() {
-    let said = known().is_some_and(|state| {
-        // This says why nothing was.
-        state.captured.store(true, Ordering::Relaxed);
-        state.broken.swap(true, Ordering::Relaxed)
-    });
+    let said = known().is_some_and(|state| state.broken.swap(true, Ordering::Relaxed));
     if !said {
         say!(
             "the writer of a trace made no progress for 5 s; the program goes on without it, and nothing more is captured"

@@ -64,9 +64,10 @@ pub(crate) fn threads(number: u32) -> Result<()> {
 
 /// So many labels, and then a failure with a long reason.
 pub(crate) fn reason(number: u32) -> Result<()> {
+    let long = "l".repeat(200);
     twice(|| {
         for number in 0..number {
-            record_scalar(&format!("label/{number}"), &1.0);
+            record_scalar(&format!("label/{number}/{long}"), &1.0);
         }
         anyhow::bail!("{}", text(0).repeat(4))
     })
