@@ -69,7 +69,7 @@ pub(crate) fn reason(number: u32) -> Result<()> {
         for number in 0..number {
             record_scalar(&format!("label/{number}/{long}"), &1.0);
         }
-        anyhow::bail!("{}", text(0).repeat(4))
+        anyhow::bail!("{}", text(0).repeat(5))
     })
 }
 
