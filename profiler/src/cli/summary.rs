@@ -1,5 +1,6 @@
 //! `candle-profile summary`: what a person wants to know of a trace, or of many.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -11,20 +12,24 @@ use super::{Verdict, input, output};
 use crate::view::summary::tree::Tree;
 use crate::view::summary::{self, Fed, Look, Page, trends};
 
-/// Show what matters in a trace: problems, numbers, times, memory, tensors, gradients; of several, how they went.
+/// Show what matters in a trace; of several, how the numbers went.
+///
+/// Problems come first, then numbers, times, memory, tensors and gradients.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// The traces
     #[arg(required = true)]
     traces: Vec<PathBuf>,
-    /// Show the tree of calls too
+    /// Show the tree of calls too; of several traces, each by itself
     #[arg(long)]
     tree: bool,
     /// Show each trace by itself, where there are several
     #[arg(long)]
     each: bool,
-    /// Say it as JSON: candle-profiler/summary/1; of several traces candle-profiler/trends/1
-    #[arg(long)]
+    /// Say it as JSON: candle-profiler/summary/1 (an array with --each),
+    /// of several traces candle-profiler/trends/1
+    #[arg(long, verbatim_doc_comment)]
     json: bool,
     /// Columns of the page
     #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u16).range(20..))]
@@ -32,7 +37,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
-    let inputs = input::all(&arguments.traces)?;
+    let inputs = each_once(input::all(&arguments.traces)?);
     let single = inputs.len() == 1 || arguments.each || arguments.tree;
     let mut steps = Vec::new();
     let mut list = Vec::new();
@@ -50,12 +55,9 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         }
     }
     match (single, arguments.json) {
-        (true, true) => match (list.pop(), list.is_empty()) {
-            (Some(only), true) => output::json(out, &only)?,
-            (last, _) => {
-                list.extend(last);
-                output::json(out, &json!(list))?;
-            }
+        (true, true) => match list.as_slice() {
+            [only] if !arguments.each => output::json(out, only)?,
+            list => output::json(out, &json!(list))?,
         },
         (true, false) => {}
         (false, true) => output::json(out, &trends::as_json(&steps))?,
@@ -65,6 +67,16 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         }
     }
     Ok(Verdict::Well)
+}
+
+/// A file that is named twice, by itself and by a pattern, is no step more.
+fn each_once(inputs: Vec<input::Input>) -> Vec<input::Input> {
+    let mut seen = HashSet::new();
+    let mut is_new = |input: &input::Input| match input.file() {
+        Some(path) => seen.insert(path.canonicalize().unwrap_or_else(|_| path.to_path_buf())),
+        None => true,
+    };
+    inputs.into_iter().filter(|input| is_new(input)).collect()
 }
 
 fn as_json(name: &str, fed: &Fed, tree: bool) -> serde_json::Value {

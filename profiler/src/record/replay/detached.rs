@@ -158,6 +158,7 @@ impl Replay {
         }
         .write(&mut self.lines);
         let closed = ClosedSpan {
+            start_ns,
             duration_ns,
             child_ns: span.children_ns,
             overhead_ns,

@@ -9,9 +9,9 @@
 //!
 //! Spans of one thread that overlap (futures that take turns) go to tracks of their own: see [`tracks`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::trace::TraceDocument;
+use crate::trace::{GradientState, TraceDocument};
 
 mod chrome;
 mod folded;
@@ -41,6 +41,19 @@ pub(crate) fn offsets<'t>(traces: impl IntoIterator<Item = &'t TraceDocument>) -
             u64::try_from(after).unwrap_or(0)
         })
         .collect()
+}
+
+/// By root: the norm of all its gradients; NaN where one of them is not finite.
+fn gradient_norms(trace: &TraceDocument) -> BTreeMap<&str, f64> {
+    let mut norms: BTreeMap<&str, f64> = BTreeMap::new();
+    for gradient in &trace.gradients {
+        let norm = norms.entry(&gradient.root).or_default();
+        *norm = match gradient.state {
+            GradientState::NonFinite => f64::NAN,
+            _ => norm.hypot(gradient.norm.unwrap_or(0.0)),
+        };
+    }
+    norms
 }
 
 /// What a person calls a trace among others.
