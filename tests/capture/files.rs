@@ -75,33 +75,48 @@ fn an_empty_capture_that_gives_way_frees_the_exact_name() {
     assert_eq!(traces(folder.path())[0].named("work").len(), 1);
 }
 
+/// Each launcher's name for the rank, and for how many there are.
+const LAUNCHERS: [[&str; 2]; 4] = [
+    ["RANK", "WORLD_SIZE"],
+    ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"],
+    ["PMI_RANK", "PMI_SIZE"],
+    ["SLURM_PROCID", "SLURM_NTASKS"],
+];
+
+/// Three processes at once; gives what is in their folder.
+fn three_ranks([rank, world]: [&str; 2], place: &str) -> tempfile::TempDir {
+    let folder = folder();
+    let spawn = |number| {
+        let variables = [
+            ("CANDLE_PROFILE", place),
+            ("CANDLE_PROFILE_SUMMARY", "off"),
+            (rank, number),
+            (world, "3"),
+        ];
+        let train = env!("CARGO_BIN_EXE_train");
+        let child = tests::program::command(train, folder.path(), &["plain", "3"], &variables);
+        { child }.spawn().expect("a child")
+    };
+    for child in ["0", "1", "2"].map(spawn) {
+        let output = child.wait_with_output().expect("its end");
+        assert!(output.status.success() && output.stderr.is_empty());
+    }
+    folder
+}
+
 #[test]
 fn a_rank_stands_in_name_and_tags() {
-    let cases: [(&[(&str, &str)], &str); 4] = [
-        (&[("RANK", "3"), ("WORLD_SIZE", "8")], "3"),
-        (
-            &[("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "8")],
-            "1",
-        ),
-        (&[("PMI_RANK", "0"), ("PMI_SIZE", "8")], "0"),
-        (&[("SLURM_PROCID", "5"), ("SLURM_NTASKS", "8")], "5"),
-    ];
-    for (launcher, rank) in cases {
-        let folder = folder();
-        let variables = [launcher, &[("CANDLE_PROFILE", "traces")]].concat();
-        quiet(folder.path(), "plain 3", &variables);
-        assert_eq!(
-            files(folder.path()),
-            [format!(
-                "traces/train-model-train_step-step2-rank{rank}.jsonl"
-            )]
-        );
-        let tags = traces(folder.path())[0].meta()["tags"].clone();
-        assert_eq!(tags, json!({"rank": rank, "world_size": "8"}));
-        let variables = [launcher, &[("CANDLE_PROFILE", "run.jsonl")]].concat();
-        let exact = crate::folder();
-        quiet(exact.path(), "plain 3", &variables);
-        assert_eq!(files(exact.path()), [format!("run-rank{rank}.jsonl")]);
+    for launcher in LAUNCHERS {
+        let folder = three_ranks(launcher, "traces");
+        let name = |rank| format!("traces/train-model-train_step-step2-rank{rank}.jsonl");
+        assert_eq!(files(folder.path()), [0, 1, 2].map(name));
+        for (rank, trace) in traces(folder.path()).iter().enumerate() {
+            let tags = json!({"rank": rank.to_string(), "world_size": "3"});
+            assert_eq!(trace.meta()["tags"], tags);
+        }
+        let exact = three_ranks(launcher, "run.jsonl");
+        let name = |rank| format!("run-rank{rank}.jsonl");
+        assert_eq!(files(exact.path()), [0, 1, 2].map(name));
     }
 }
 

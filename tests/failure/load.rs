@@ -6,6 +6,7 @@ use std::path::Path;
 use candle_graph::trace::{analyze_health, parse_trace};
 use serde_json::Value;
 use tests::program::{Ran, files, run};
+use tests::trace::Trace;
 
 fn load(folder: &Path, mode: &str, variables: &[(&str, &str)]) -> Ran {
     let arguments: Vec<&str> = mode.split(' ').collect();
@@ -68,6 +69,22 @@ fn a_hundred_thousand_labels() {
     assert_eq!(labels.len(), 100_000);
 }
 
+/// The writer takes a thousand records in a stretch; of such, it must not.
+#[cfg(target_os = "linux")]
+#[test]
+fn many_records_of_a_megabyte() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ran = load(folder.path(), "load-long-labels 150", &[]);
+    let peak: u64 = ran.stdout.trim().parse().expect("kilobytes");
+    assert!(peak < 150 << 10, "{peak} KiB");
+    let trace = only_trace(folder.path());
+    assert!(std::fs::metadata(&trace).expect("the file").len() > 150 << 20);
+    let terminal = terminal(&trace);
+    assert_eq!(terminal["outcome"], "complete");
+    // More than may wait for the writer: the program waited for it, which is told.
+    assert!(terminal["waited_ns"].as_u64() > Some(0), "{terminal}");
+}
+
 #[test]
 fn sixty_four_threads_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -128,5 +145,71 @@ fn a_budget_far_too_small_leaves_a_valid_trace_and_exact_counts() {
     assert!(
         of("block") < 1000 && closed > 3000,
         "{closed} kept, {dropped}"
+    );
+}
+
+/// Runs a mode of texts that are long in the file; gives the trace, which is valid and has at most `budget` KiB.
+fn tight(mode: &str, budget: u64) -> Trace {
+    let folder = tempfile::tempdir().expect("a folder");
+    let most = format!("{budget}KiB");
+    load(folder.path(), mode, &[("CANDLE_PROFILE_BUDGET", &most)]);
+    let path = only_trace(folder.path());
+    let bytes = std::fs::metadata(&path).expect("the file").len();
+    assert!(bytes <= budget << 10, "{mode}: {bytes} bytes");
+    Trace::read(&path)
+}
+
+fn left_out(trace: &Trace) -> u64 {
+    let dropped = trace.terminal()["dropped"].as_object();
+    let counts = dropped.into_iter().flat_map(|dropped| dropped.values());
+    counts.filter_map(Value::as_u64).sum()
+}
+
+#[test]
+fn open_futures_with_long_names_keep_to_the_budget() {
+    let trace = tight("tight-futures 100", 64);
+    let kept = trace.spans.len() as u64 - 2;
+    assert!(kept > 2, "{kept}");
+    assert_eq!(kept + left_out(&trace), 100);
+}
+
+#[test]
+fn long_names_of_threads_keep_to_the_budget() {
+    let trace = tight("tight-threads 100", 64);
+    assert_eq!(trace.named("work").len() as u64 + left_out(&trace), 100);
+    // The first name takes nearly all; those that find no room give way to their spans.
+    let named = |span: &&&tests::trace::Span| !span.start["thread_name"].is_null();
+    let work = trace.named("work");
+    assert_eq!(work.iter().filter(named).count(), 1);
+    assert!(work.len() > 1);
+}
+
+#[test]
+fn a_long_reason_beside_many_counts_keeps_to_the_budget() {
+    let trace = tight("tight-reason 5000", 64);
+    let reason = trace.reason().expect("a reason");
+    assert!(reason.starts_with("0\u{1}\u{1}") && reason.len() > 1000);
+    assert_eq!(trace.labels().len() as u64 + left_out(&trace), 5000);
+}
+
+#[test]
+fn promised_gradients_keep_to_the_budget() {
+    let trace = tight("tight-gradients 500", 256);
+    assert_eq!(trace.reason(), None);
+    assert_eq!(trace.kind("gradient").len(), 500);
+    let work = trace.named("work").len() as u64;
+    assert_eq!(work + left_out(&trace), 2000);
+}
+
+#[test]
+fn spans_of_one_place_are_counted_together_whatever_their_names() {
+    let trace = tight("tight-names 100000", 64);
+    let dropped = trace.terminal()["dropped"].as_object().expect("counts");
+    let kept = trace.spans.len() as u64 - 2;
+    let [(site, count)] = Vec::from_iter(dropped).try_into().expect("one site");
+    assert_eq!(count.as_u64(), Some(100_000 - kept));
+    assert!(
+        site.starts_with("layer ") && site.contains("tight.rs:"),
+        "{site}"
     );
 }

@@ -2,6 +2,7 @@
 
 mod ends;
 mod errors;
+mod hand;
 mod load;
 mod panics;
 mod places;

@@ -125,6 +125,26 @@ fn on_a_small_disk(folder: &Path, mount: &str, mode: &str) -> Option<std::proces
     Some(in_namespace(&script).output().expect("unshare"))
 }
 
+/// A stack that no address space holds: the writer's thread cannot be started.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_writer_that_cannot_start_leaves_nothing() {
+    for place in ["traces", "traces/exact.jsonl"] {
+        let folder = folder();
+        let variables = [
+            ("CANDLE_PROFILE", place),
+            ("CANDLE_PROFILE_STEPS", "every:1"),
+            ("RUST_MIN_STACK", "4611686018427387904"),
+        ];
+        let train = env!("CARGO_BIN_EXE_train");
+        let ran = run(train, folder.path(), &["burst", "5"], &variables);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let said = ran.only_line();
+        assert!(said.contains("the writer's thread"), "{said}");
+        assert_eq!(files(folder.path()), [] as [String; 0]);
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_disk_that_fills_half_way() {
@@ -149,6 +169,113 @@ fn a_disk_that_fills_half_way() {
         trace.named("train::modes::burst_inner").len() > 500,
         "{repaired:?}"
     );
+}
+
+/// As file systems over the network may.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_finds_no_room_only_when_it_is_to_keep_the_lines() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_SUMMARY", "off"),
+    ];
+    let program = env!("CARGO_BIN_EXE_unsynced");
+    let ran = run(program, folder.path(), &[], &variables);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"));
+    let said = ran.only_line();
+    let partial = "traces/step-step2.jsonl.partial";
+    assert!(
+        said.contains("No space left") && said.contains(partial),
+        "{said}"
+    );
+    assert_eq!(files(folder.path()), [partial], "it is called a trace");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_never_answers_ends_the_capture_and_the_program_goes_on() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_STEPS", "every:1"),
+    ];
+    let program = env!("CARGO_BIN_EXE_unsynced");
+    let ran = run(program, folder.path(), &["hang"], &variables);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"));
+    let said = ran.only_line();
+    assert!(said.contains("made no progress for 5 s"), "{said}");
+    // One capture hung, and no other was opened; all lines of the one are in its file.
+    let partial = "traces/step-step1.jsonl.partial";
+    assert_eq!(files(folder.path()), [partial]);
+    let trace = tests::trace::Trace::read(&folder.path().join(partial));
+    assert_eq!(trace.named("work").len(), 1);
+}
+
+/// The mode bits of a folder or a file, as a user sees them whom they bind.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_or_a_file_that_may_not_be_written() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = folder();
+    let mode = |path: &Path, bits| {
+        fs::set_permissions(path, fs::Permissions::from_mode(bits)).expect("a mode");
+    };
+    let path = |name: &str| folder.path().join(name);
+    mode(folder.path(), 0o755);
+    fs::create_dir(path("closed")).expect("a folder");
+    fs::create_dir(path("open")).expect("a folder");
+    fs::write(path("open/run.jsonl"), "kept").expect("a file");
+    mode(&path("open/run.jsonl"), 0o444);
+    mode(&path("closed"), 0o555);
+    mode(&path("open"), 0o777);
+    let is_root = fs::write(path("closed/probe"), "").is_ok();
+    let _ = fs::remove_file(path("closed/probe"));
+    let train = env!("CARGO_BIN_EXE_train");
+    let ran_at = |place: &str| {
+        let variables = [("CANDLE_PROFILE", place), ("CANDLE_PROFILE_SUMMARY", "off")];
+        // Root may write everywhere: somebody else is to run the program.
+        let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", train];
+        let arguments = ["plain", "3"];
+        match is_root {
+            true => run(
+                "setpriv",
+                folder.path(),
+                &[&nobody[..], &arguments].concat(),
+                &variables,
+            ),
+            false => run(train, folder.path(), &arguments, &variables),
+        }
+    };
+    let may_run = |user: &[&str]| Command::new("setpriv").args(user).output();
+    let probe = [
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        train,
+        "untouched",
+    ];
+    if is_root && !may_run(&probe).is_ok_and(|output| output.status.success()) {
+        eprintln!("nobody else can run the program here: not checked");
+        return;
+    }
+    let plain = plain_output(folder.path());
+    for place in ["closed", "closed/run.jsonl", "closed/below"] {
+        let ran = ran_at(place);
+        assert_eq!((ran.code, &ran.stdout), (Some(0), &plain), "{}", ran.stderr);
+        let said = ran.only_line();
+        assert!(
+            said.contains("closed") && said.contains("Permission denied"),
+            "{said}"
+        );
+    }
+    // The trace is a new file, which takes the place of one that an earlier run left, whatever its bits.
+    let ran = ran_at("open/run.jsonl");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    tests::trace::Trace::read(&path("open/run.jsonl"));
+    mode(&path("closed"), 0o755);
+    assert_eq!(files(folder.path()), ["open/run.jsonl"]);
 }
 
 #[cfg(target_os = "linux")]

@@ -415,3 +415,27 @@ fn a_line_without_end_does_not_take_all_memory() {
         (2, 1, true)
     );
 }
+
+/// The process that writes it is not found here, since it is another machine's.
+#[cfg(unix)]
+#[test]
+fn a_trace_that_somebody_writes_is_not_repaired_and_never_removed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.jsonl.partial");
+    let text = meta() + &start("s1", "", 0) + &start("s2", "s1", 1);
+    fs::write(&path, text).expect("a file");
+    let writer = fs::File::options().append(true).open(&path);
+    let writer = writer.expect("the file");
+    writer.lock().expect("a lock");
+    let refused = repair(&path, &RepairOptions::default());
+    let said = refused.expect_err("it is refused").to_string();
+    assert!(said.contains("is running"), "{said}");
+    assert_eq!(names(folder.path()), ["t.jsonl.partial"]);
+    let mut options = RepairOptions::default();
+    options.force = true;
+    assert!(!repair(&path, &options).expect("a copy").removed);
+    assert_eq!(names(folder.path()), ["t.jsonl", "t.jsonl.partial"]);
+    drop(writer);
+    let repaired = repair(&path, &RepairOptions::default());
+    assert!(repaired.expect("a repair").removed);
+}

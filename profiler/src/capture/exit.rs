@@ -1,14 +1,17 @@
 //! The end of the program: captures that are still open are closed, and what was not reached is said.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use super::counter;
 use super::fork::is_owner;
 use super::schedule::Seen;
 use super::state;
+use crate::instrument::Shared;
 use crate::record::{End, Session};
 use crate::say::say;
+use crate::thread::lock_until;
 
 /// Captures that may be open.
 static OPEN: Mutex<Vec<Weak<Session>>> = Mutex::new(Vec::new());
@@ -18,10 +21,19 @@ unsafe extern "C" {
     safe fn atexit(callback: extern "C" fn()) -> std::ffi::c_int;
 }
 
+/// Sessions by hand that may be open.
+static BY_HAND: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+/// How long a lock is waited for that another thread may never give back.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Asks to be called at the end of the program.
 pub(super) fn register() {
-    // Where there is no room for another handler, the program ends without a notice.
-    let _ = atexit(at_exit);
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Where there is no room for another handler, the program ends without a notice.
+        let _ = atexit(at_exit);
+    });
 }
 
 /// Remembers a capture that the end of the program must close.
@@ -31,9 +43,19 @@ pub(super) fn remember(session: &Arc<Session>) {
     open.push(Arc::downgrade(session));
 }
 
+/// The same for a session by hand.
+pub(crate) fn remember_by_hand(session: &Arc<Shared>) {
+    register();
+    if let Some(mut open) = lock_until(&BY_HAND, Instant::now() + PATIENCE) {
+        open.retain(|session| session.strong_count() > 0);
+        open.push(Arc::downgrade(session));
+    }
+}
+
 extern "C" fn at_exit() {
     // A panic must not leave a function that C calls.
     let _ = std::panic::catch_unwind(|| {
+        end_by_hand();
         if is_owner() {
             finish_all();
             tell();
@@ -41,14 +63,24 @@ extern "C" fn at_exit() {
     });
 }
 
+fn end_by_hand() {
+    let until = Instant::now() + PATIENCE;
+    let Some(mut open) = lock_until(&BY_HAND, until) else {
+        return;
+    };
+    let open = std::mem::take(&mut *open);
+    for session in open.iter().filter_map(Weak::upgrade) {
+        session.exited(until);
+    }
+}
+
 fn finish_all() {
     let open = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
-    for session in open.iter().filter_map(Weak::upgrade) {
-        let reason = "the process exited inside the measured region";
-        if session.end(End::Failed(reason.to_owned())) {
-            let _ = session.wait();
-        }
-    }
+    let mut open: Vec<Arc<Session>> = open.iter().filter_map(Weak::upgrade).collect();
+    let reason = "the process exited inside the measured region";
+    open.retain(|session| session.end(End::Failed(reason.to_owned())));
+    // Where the writer hangs, it is waited for once.
+    open.iter().all(|session| session.wait().is_some());
     for counter in counter::all() {
         let kept = counter.kept().take();
         if let Some(kept) = kept.filter(|_| counter.pick().publish_kept()) {
@@ -88,7 +120,9 @@ fn tell() {
     if late > 0 {
         say!("{late} records came after the end of their capture and were dropped");
     }
-    if let Some(line) = state.settings.schedule.unreached(&seen) {
+    if state.broken.load(Ordering::Relaxed) {
+        // It was said why there are not all captures.
+    } else if let Some(line) = state.settings.schedule.unreached(&seen) {
         say!("{line}");
     } else if !state.captured.load(Ordering::Relaxed) {
         match seen
@@ -101,5 +135,59 @@ fn tell() {
                 "nothing was captured: annotated code ran, but no function or loop with #[measured]"
             ),
         }
+    }
+}
+
+#[cfg(all(test, unix, not(miri)))]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::record::tests::capture;
+    use crate::record::{CallSite, Manner, Name};
+
+    /// Set in the child, whose writer is to hang.
+    const CHILD: &str = "CANDLE_PROFILER_TEST_HANGS_AT_EXIT";
+
+    #[test]
+    fn at_the_end_of_the_program_a_writer_that_hangs_is_waited_for_once() {
+        if std::env::var_os(CHILD).is_some() {
+            return hang();
+        }
+        let output = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "--nocapture"])
+            .arg("capture::exit::tests::at_the_end_of_the_program_a_writer_that_hangs_is_waited_for_once")
+            .env(CHILD, "1")
+            .output()
+            .expect("a child");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+    }
+
+    /// Pipes that nobody reads stand for a disk that does not answer.
+    fn hang() {
+        static SITE: CallSite = CallSite(Name::Text("work"), file!(), line!(), 0);
+
+        let mut readers = Vec::new();
+        for _ in 0..4 {
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            readers.push(reader);
+            let file = std::fs::File::from(std::os::fd::OwnedFd::from(writer));
+            let session = capture(file, Manner::default());
+            let recorder = session.attach();
+            // More than the pipe holds.
+            for _ in 0..2000 {
+                let token = recorder.open(&SITE);
+                recorder.close(token);
+            }
+            recorder.leave();
+            remember(&session);
+            // Nobody but the list may keep it from the end of the test.
+            std::mem::forget(session);
+        }
+        let before = Instant::now();
+        finish_all();
+        // One wait of 5 s, not four.
+        assert!(before.elapsed() < Duration::from_secs(10));
     }
 }

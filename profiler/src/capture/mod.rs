@@ -22,6 +22,7 @@ mod turns;
 
 pub(crate) use counter::{Active, Call, current_call, of_name as counter_of, watched_ordinal};
 pub use counter::{capture_next, not_a_step};
+pub(crate) use exit::remember_by_hand;
 pub(crate) use fork::is_owner;
 pub(crate) use panics::panic_reason;
 pub use region::{Arguments, Details, Key, Measured};

@@ -18,7 +18,7 @@ use super::state::State;
 use crate::allocator::Counting;
 use crate::capability::{CaptureContract, CoverageLevel, MeasurementScope};
 use crate::phase::ExecutionPhase;
-use crate::record::{self, Closing, Finished, Output, Session};
+use crate::record::{self, Closing, Output, Session};
 use crate::say::say;
 use crate::trace::{TimingMode, TraceRunMeta, stamp};
 use crate::view::summary::{Digest, Meta};
@@ -44,13 +44,19 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
     }
     let counter = &wanted.call.counter;
     let step = wanted.step.unwrap_or(i128::from(wanted.number));
-    let reserved = state.files.reserve(files::Wanted {
-        name: &counter.name,
-        step,
-        rank: state.rank().map(|rank| rank.rank),
-    });
-    let (file, reservation) = match reserved {
-        Ok(reserved) => reserved,
+    // Before the file is there, since nobody would write it.
+    let ready = record::start_writer()
+        .map_err(|error| std::io::Error::new(error.kind(), format!("the writer's thread: {error}")))
+        .and_then(|writer| {
+            let reserved = state.files.reserve(files::Wanted {
+                name: &counter.name,
+                step,
+                rank: state.rank().map(|rank| rank.rank),
+            })?;
+            Ok((writer, reserved))
+        });
+    let (writer, (file, reservation)) = match ready {
+        Ok(ready) => ready,
         Err(error) => {
             if !state.broken.swap(true, Ordering::Relaxed) {
                 say!("no trace can be written: {error}");
@@ -107,14 +113,7 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
         digest,
         ending,
     );
-    if let Err(error) = record::open_output(output) {
-        crate::say::once(&format!(
-            "no trace can be written: the writer's thread: {error}"
-        ));
-        state.reached(&counter.name, step);
-        end_pick(counter, wanted.picked, Ended::Withdrawn);
-        return None;
-    }
+    writer.open(output);
     exit::remember(&session);
     Some(session)
 }
@@ -289,12 +288,20 @@ fn ending(
         }
         let fate = end_pick(&call.counter, picked, ended);
         if let Some(error) = closing.broken {
+            if fate == (Fate::Publish { drop_kept: true })
+                && let Some(kept) = call.counter.kept().take()
+            {
+                kept.discard();
+            }
+            if closing.empty {
+                reservation.discard();
+                return say!("{}: {error}", call.counter.name);
+            }
             let partial = reservation.keep_partial();
-            say!(
+            return say!(
                 "{}: {error}; the trace ends where that happened",
                 partial.display()
             );
-            return Finished;
         }
         match fate {
             Fate::Discard => reservation.discard(),
@@ -309,7 +316,6 @@ fn ending(
                 }
             }
         }
-        Finished
     });
     record::Ending { last_word, done }
 }

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
@@ -12,11 +13,15 @@ use crate::trace::legacy::LegacyLines;
 /// Lines are gathered up to this many bytes before they are handed to the system.
 const ENOUGH: usize = 1 << 16;
 
+/// Nor are they kept back longer than this once there is another: a process may be killed at any time.
+const AGE: Duration = Duration::from_millis(50);
+
 /// A trace file that is being written. The first fault is final: what follows it in the file could
 /// be half a line, so nothing does.
 pub(super) struct Output {
     file: File,
     pending: Vec<u8>,
+    flushed: Instant,
     /// There where the lines are of the old schema.
     legacy: Option<LegacyLines>,
     fault: Option<String>,
@@ -38,6 +43,7 @@ impl Output {
         Ok(Self {
             file,
             pending: Vec::new(),
+            flushed: Instant::now(),
             legacy: legacy.then(LegacyLines::default),
             fault: None,
         })
@@ -61,7 +67,7 @@ impl Output {
                 return Err(self.fail(format!("write an event: {error}")));
             }
         }
-        if self.pending.len() >= ENOUGH {
+        if self.pending.len() >= ENOUGH || self.flushed.elapsed() >= AGE {
             self.flush()?;
         }
         Ok(())
@@ -71,6 +77,7 @@ impl Output {
         self.check()?;
         let written = self.file.write_all(&self.pending);
         self.pending.clear();
+        self.flushed = Instant::now();
         written.map_err(|error| self.fail(error.to_string()))
     }
 

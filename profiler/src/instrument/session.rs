@@ -18,7 +18,8 @@ use crate::trace::{GradientState, MemoryAction, SpanKind};
 ///
 /// It may be used from several threads at once: each has its own stack of open spans, and a
 /// thread's first span is a child of the root. Dropped without [`Self::finish`] or
-/// [`Self::finish_failed`], it ends its trace as failed.
+/// [`Self::finish_failed`], it ends its trace as failed; so it does where the process exits. Of a process that is
+/// killed the file has what was recorded before the last 50 ms with a record.
 ///
 /// Every trace parses, whatever was recorded. What would make it contradict itself is said on
 /// stderr by `finish`, or refused by a session of [`ProfileRun::strict`].
@@ -34,15 +35,14 @@ impl TraceSession {
     /// A run or capture contract that is not valid, named by field and value; a file that cannot
     /// be created, named by path.
     pub fn open(path: impl AsRef<Path>, run: ProfileRun) -> Result<Self> {
-        let shared = Shared::open(path.as_ref(), run)?;
+        let shared = Arc::new(Shared::open(path.as_ref(), run)?);
+        crate::capture::remember_by_hand(&shared);
         if cfg!(feature = "off") {
             crate::say::once(
                 "the feature `off` is on: attributes and free functions are compiled out, and only what is recorded by hand gets into the trace",
             );
         }
-        Ok(Self {
-            shared: Arc::new(shared),
-        })
+        Ok(Self { shared })
     }
 
     /// The state, for others that record into this session.

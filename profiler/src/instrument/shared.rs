@@ -88,6 +88,8 @@ impl Shared {
         };
         output.write(&TraceEvent::meta(meta))?;
         output.write(&TraceEvent::SpanStart(root))?;
+        // What follows can be repaired, whatever becomes of the process.
+        output.flush()?;
         Ok(Self {
             path: path.to_owned(),
             process: std::process::id(),
@@ -141,6 +143,22 @@ impl Shared {
             self.path.display()
         );
         Ok(state)
+    }
+
+    /// Ends the session at the end of the program, if it has not ended. Other threads go on then, and one of them may
+    /// hold the lock for ever: it is waited for until the moment given.
+    pub(crate) fn exited(&self, until: Instant) {
+        if std::process::id() != self.process {
+            return;
+        }
+        let Some(mut state) = crate::thread::lock_until(&self.state, until) else {
+            return;
+        };
+        if !state.ended {
+            let now = self.elapsed_ns();
+            // Nobody is left to be told that the file cannot be written.
+            let _ = state.end_failed(now, "the process exited inside the session".to_owned());
+        }
     }
 
     /// Whether it still takes records.

@@ -28,7 +28,7 @@ mod site;
 mod stream;
 mod sync;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writer;
 mod zeros;
 
@@ -46,11 +46,11 @@ pub(crate) use names::{give as give_names, of as name_of, with_company as names_
 pub(crate) use output::{Closing, Ending, Output, Place as OutputPlace};
 pub(crate) use recorder::{Recorder, current as recorder};
 pub(crate) use replay::Limits;
-pub(crate) use session::{End, Finished, Manner, Session, Wait};
+pub(crate) use session::{End, Manner, Session, Wait};
 pub(crate) use site::SpanSource;
 pub use site::{CallSite, GradientSite, Name, RecordSite};
 pub(crate) use stream::{clock, prepare};
-pub(crate) use writer::{late, open as open_output};
+pub(crate) use writer::{late, start as start_writer};
 
 /// In the child of a fork: this thread records nothing, and the parent's writer is not here.
 #[cfg(unix)]

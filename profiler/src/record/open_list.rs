@@ -59,9 +59,10 @@ impl OpenList {
     }
 
     /// The trace is whole: nobody needs the list any more.
-    pub(super) fn remove(self) {
+    pub(super) fn remove(&mut self) {
         if matches!(self.state, State::Growing(_)) {
             let _ = fs::remove_file(&self.path);
+            self.state = State::Empty;
         }
     }
 }

@@ -1,21 +1,22 @@
 //! A capture as the writer sees it: its streams, its file, and what is done with the file at the end.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::open_list::OpenList;
 use super::reading::Reading;
-use super::replay::{Limits, Replay};
-use super::session::{End, Finished, Session, Ticket};
+use super::replay::{BATCH, Limits, Replay};
+use super::session::{End, Session, Ticket};
 use super::writer;
 use crate::trace::TraceRunMeta;
 use crate::view::summary::Digest;
 
-/// The buffer is written when it has grown to this.
-const BATCH: usize = 256 * 1024;
+/// So many bytes may wait in the system's memory: the disk gets them while the trace grows, since all of a large trace
+/// at its end could take longer than anybody waits for the writer.
+const MOST_UNSYNCED: u64 = 64 << 20;
 
 /// A capture that is being written.
 pub(crate) struct Output {
@@ -23,13 +24,19 @@ pub(crate) struct Output {
     written: Written,
     lanes: Vec<Reading>,
     replay: Replay,
-    ending: Ending,
+    /// `None`: it is being carried out.
+    ending: Option<Ending>,
 }
 
 /// What is on the disk.
 struct Written {
-    file: File,
+    /// `None`: it is closed.
+    file: Option<File>,
     open_list: OpenList,
+    /// Nothing had got into the file when it was closed.
+    empty: bool,
+    /// Bytes that may not be on the disk yet.
+    unsynced: u64,
     /// The first error of the file; nothing is written after it.
     broken: Option<String>,
 }
@@ -47,13 +54,15 @@ pub(crate) struct Ending {
     /// Adds what is known of the whole process, before the last line is written.
     pub(crate) last_word: Box<dyn FnOnce(&mut Digest) + Send>,
     /// Once all is written: the file gets its name, or not, and the person is told.
-    pub(crate) done: Box<dyn FnOnce(Closing) -> Finished + Send>,
+    pub(crate) done: Box<dyn FnOnce(Closing) + Send>,
 }
 
 /// A capture whose last line is written.
 pub(crate) struct Closing {
-    /// The first error of the file.
+    /// What broke the trace off, if something did.
     pub(crate) broken: Option<String>,
+    /// Nothing of it is in the file.
+    pub(crate) empty: bool,
     pub(crate) inner: u64,
     pub(crate) failed: bool,
     pub(crate) digest: Digest,
@@ -72,13 +81,15 @@ impl Output {
         Self {
             session,
             written: Written {
-                file: place.file,
+                file: Some(place.file),
                 open_list: OpenList::new(place.open_list, meta.run_id.clone()),
+                empty: false,
+                unsynced: 0,
                 broken: None,
             },
             lanes: Vec::new(),
             replay,
-            ending,
+            ending: Some(ending),
         }
     }
 
@@ -120,11 +131,11 @@ impl Output {
                     writer::count_progress();
                     moved |= progress.moved;
                     waiting |= progress.waits;
+                    if self.replay.is_full() {
+                        self.written.write(&mut self.replay);
+                    }
                     if !progress.more {
                         break;
-                    }
-                    if self.replay.lines().len() >= BATCH {
-                        self.written.write(&mut self.replay);
                     }
                 }
             }
@@ -135,22 +146,44 @@ impl Output {
     }
 
     /// Ends the trace at the reading `at`.
-    pub(super) fn finish(mut self, at: u64, end: End) -> Finished {
+    pub(super) fn finish(&mut self, at: u64, end: End) {
         self.read(Some(at));
+        let written = &mut self.written;
+        let write = &mut |replay: &mut Replay| written.write(replay);
         for lane in &mut self.lanes {
-            lane.end_open(&mut self.replay, at);
+            lane.end_open(&mut self.replay, at, write);
         }
         self.session.close_lanes(self.tickets());
-        let Ending { last_word, done } = self.ending;
+        let Some(Ending { last_word, done }) = self.ending.take() else {
+            return;
+        };
         last_word(self.replay.digest_mut());
-        let failed = self.replay.end(at, end);
+        let written = &mut self.written;
+        let write = &mut |replay: &mut Replay| written.write(replay);
+        let failed = self.replay.end(at, end, write);
         self.written.write(&mut self.replay);
-        done(Closing {
-            broken: self.written.close(),
+        self.written.close();
+        done(self.closing(failed));
+    }
+
+    /// Ends the capture where the writer's own work broke off: what is in the file stays there.
+    pub(super) fn fail(&mut self, reason: &str) {
+        let Some(Ending { done, .. }) = self.ending.take() else {
+            return;
+        };
+        self.written.broken.get_or_insert(reason.to_owned());
+        self.written.close();
+        done(self.closing(true));
+    }
+
+    fn closing(&mut self, failed: bool) -> Closing {
+        Closing {
+            broken: self.written.broken.take(),
+            empty: self.written.empty,
             inner: self.replay.inner(),
             failed,
-            digest: self.replay.into_digest(),
-        })
+            digest: std::mem::replace(self.replay.digest_mut(), Digest::new()),
+        }
     }
 }
 
@@ -158,26 +191,74 @@ impl Written {
     /// Writes and empties the buffer. After the first error lines are dropped: a gap would make the trace a lie.
     fn write(&mut self, replay: &mut Replay) {
         // First, since lines may tell of what happened in a span that has none yet.
-        self.open_list.add(&replay.newly_open());
-        if !replay.lines().is_empty() && self.broken.is_none() {
-            match self.file.write_all(replay.lines()) {
-                Ok(()) => writer::count_progress(),
-                Err(error) => self.broken = Some(error.to_string()),
+        loop {
+            let open = replay.newly_open();
+            if open.is_empty() {
+                break;
             }
+            self.open_list.add(&open);
+            writer::count_progress();
+        }
+        if let Some(file) = self.file.as_mut().filter(|_| self.broken.is_none()) {
+            let unsynced = &mut self.unsynced;
+            let written = in_pieces(file, replay.lines(), |file, piece| {
+                *unsynced += piece as u64;
+                if *unsynced >= MOST_UNSYNCED {
+                    *unsynced = 0;
+                    sync(file)?;
+                }
+                writer::count_progress();
+                Ok(())
+            });
+            self.broken = written.err().map(|error| error.to_string());
         }
         replay.clear_lines();
     }
 
-    /// Closes the file; gives the first error. The list of what is open is of no use beside a whole trace.
-    fn close(mut self) -> Option<String> {
+    /// Closes the file, once the disk has it. The list of what is open is of no use beside a whole trace.
+    fn close(&mut self) {
+        let Some(file) = self.file.take() else {
+            return;
+        };
         if self.broken.is_none() {
-            self.broken = self.file.flush().err().map(|error| error.to_string());
+            self.broken = sync(&file).err().map(|error| error.to_string());
         }
-        drop(self.file);
+        // A write that failed may have come half way.
+        self.empty = file.metadata().is_ok_and(|data| data.len() == 0);
+        drop(file);
         if self.broken.is_none() {
             self.open_list.remove();
         }
-        self.broken
+    }
+}
+
+/// Writes lines in pieces, and tells of each: a slow disk is not one that hangs.
+fn in_pieces<W: Write>(
+    file: &mut W,
+    lines: &[u8],
+    mut done: impl FnMut(&mut W, usize) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    for piece in lines.chunks(BATCH) {
+        file.write_all(piece)?;
+        done(file, piece.len())?;
+    }
+    Ok(())
+}
+
+/// Has the disk take what was written: a file system over the network, or one with a quota, may find only now that it
+/// has no room.
+fn sync(file: &File) -> std::io::Result<()> {
+    match file.sync_data() {
+        // What is no file on a disk, such as a pipe.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::InvalidInput | ErrorKind::Unsupported
+            ) =>
+        {
+            Ok(())
+        }
+        synced => synced,
     }
 }
 
@@ -185,5 +266,23 @@ impl Ticket {
     /// Whether the thread has left, asked before its stream is read for the last time.
     pub(super) fn has_left(&self) -> bool {
         self.left.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_buffer_is_written_in_pieces_that_each_count() {
+        let lines = vec![b'x'; 3 * BATCH + 1];
+        let (mut file, mut pieces) = (Vec::new(), Vec::new());
+        let written = in_pieces(&mut file, &lines, |_, piece| {
+            pieces.push(piece);
+            Ok(())
+        });
+        written.expect("memory");
+        assert_eq!(pieces, [BATCH, BATCH, BATCH, 1]);
+        assert_eq!(file, lines);
     }
 }

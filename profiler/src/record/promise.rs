@@ -9,8 +9,21 @@ use crate::trace::{GradientEvent, GradientState, TraceRunMeta};
 /// backward passes that were accumulated.
 pub(super) struct Promise {
     contract: GradientContract,
-    events: HashMap<(String, String), Box<GradientEvent>>,
+    events: HashMap<(String, String), Kept>,
+    /// Bytes that their lines take at most.
+    bytes: usize,
 }
+
+struct Kept {
+    event: Box<GradientEvent>,
+    bytes: usize,
+}
+
+/// What is added to an event when it is written: its number, and that it was zero before.
+const ADDED: usize = 128;
+
+/// So many variables of each fault are named.
+const MOST_NAMED: usize = 6;
 
 impl Promise {
     pub(super) fn of(meta: &TraceRunMeta) -> Option<Self> {
@@ -18,10 +31,22 @@ impl Promise {
         Some(Self {
             contract,
             events: HashMap::new(),
+            bytes: 0,
         })
     }
 
-    pub(super) fn take(&mut self, mut event: Box<GradientEvent>) {
+    /// Bytes that the lines of what has come take at most.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes an event; where there is no room for its line, gives it back. `fits` is asked for the bytes by which all
+    /// of them grow.
+    pub(super) fn take(
+        &mut self,
+        mut event: Box<GradientEvent>,
+        fits: impl FnOnce(usize) -> bool,
+    ) -> Result<(), Box<GradientEvent>> {
         let promised = self
             .contract
             .expected
@@ -29,23 +54,31 @@ impl Promise {
             .find(|entry| entry.root == event.root && entry.key == event.key);
         // What is not promised would make the whole list invalid.
         let Some(entry) = promised else {
-            return;
+            return Ok(());
         };
         event.extra.get_or_insert_default().family = Some(entry.family.clone());
         let key = (event.root.clone(), event.key.clone());
-        self.events.insert(key, event);
+        let line = serde_json::to_vec(&*event).map_or(0, |line| line.len());
+        let bytes = line + ADDED;
+        let before = self.events.get(&key).map_or(0, |kept| kept.bytes);
+        if !fits(bytes.saturating_sub(before)) {
+            return Err(event);
+        }
+        self.bytes = self.bytes + bytes - before;
+        self.events.insert(key, Kept { event, bytes });
+        Ok(())
     }
 
     /// The events in the order of the list, and how the promise was broken, if it was. Events that break it are left
     /// out: a failed capture may hold fewer, but none that contradict the list.
     pub(super) fn settle(mut self) -> (Vec<GradientEvent>, Option<String>) {
-        let mut faults = Vec::new();
+        let mut faults = Faults::default();
         let mut events = Vec::new();
         let mut absent = Vec::new();
         let mut present: BTreeMap<&str, usize> = BTreeMap::new();
         for entry in &self.contract.expected {
             let key = (entry.root.clone(), entry.key.clone());
-            let Some(event) = self.events.remove(&key) else {
+            let Some(Kept { event, .. }) = self.events.remove(&key) else {
                 absent.push(entry.key.as_str());
                 continue;
             };
@@ -91,19 +124,41 @@ impl Promise {
             }
         }
         if !absent.is_empty() {
-            let shown: Vec<&str> = absent.iter().copied().take(6).collect();
+            let shown: Vec<&str> = absent.iter().copied().take(MOST_NAMED).collect();
             let more = match absent.len() - shown.len() {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
             faults.push(format!("none was seen of {}{more}", shown.join(", ")));
         }
-        let broken = (!faults.is_empty()).then(|| {
-            format!(
-                "the promised gradients were not all as promised: {}",
-                faults.join("; ")
-            )
-        });
+        let broken = faults
+            .told()
+            .map(|faults| format!("the promised gradients were not all as promised: {faults}"));
         (events, broken)
+    }
+}
+
+/// What is wrong: the first of it in words.
+#[derive(Default)]
+struct Faults {
+    first: Vec<String>,
+    more: usize,
+}
+
+impl Faults {
+    fn push(&mut self, fault: String) {
+        if self.first.len() < MOST_NAMED {
+            self.first.push(fault);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn told(self) -> Option<String> {
+        let more = match self.more {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        (!self.first.is_empty()).then(|| self.first.join("; ") + &more)
     }
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::budget::SPAN_END;
 use super::cold::{Cold, MeasuredStart, Owner};
 use super::detached::SpanCell;
-use super::replay::{ROOT, Replay, SpanName, Where};
+use super::replay::{ROOT, Replay, SpanName, Where, Write};
 use super::session::Ticket;
 use super::site::SpanSource;
 use super::stream::Word;
@@ -14,7 +15,7 @@ use crate::allocator::Taken;
 use crate::trace::span_lines::EndLine;
 use crate::view::summary::{ClosedSpan, HowClosed, SiteId};
 
-/// Records read before the buffer is looked at again.
+/// Records read before the writer shows that it gets on.
 const STRIDE: usize = 1024;
 
 /// One stream being read.
@@ -162,6 +163,10 @@ impl Reading {
             moved = true;
             if let Err(Waits(cold)) = self.replay(replay, ticks, word, until) {
                 self.waiting = Some((ticks, cold));
+                break;
+            }
+            // A single record may be a megabyte of text.
+            if replay.is_full() {
                 break;
             }
         }
@@ -396,7 +401,7 @@ impl Reading {
             measured,
             self.ticket.thread.as_ref(),
         );
-        replay.budget.opened();
+        replay.budget.keep(SPAN_END);
         if measured.is_none() {
             replay.inner += 1;
         }
@@ -485,7 +490,7 @@ impl Reading {
             What::Elsewhere => return self.close_elsewhere(replay, &frame),
             What::Unrecorded => return self.overhead(replay, overhead),
         };
-        replay.budget.closed();
+        replay.budget.release(SPAN_END);
         let duration = now.saturating_sub(frame.start_ns);
         let overhead = overhead.min(duration);
         EndLine {
@@ -542,7 +547,7 @@ impl Reading {
     }
 
     /// The capture ends: so does what this thread has open.
-    pub(super) fn end_open(&mut self, replay: &mut Replay, at: u64) {
+    pub(super) fn end_open(&mut self, replay: &mut Replay, at: u64, write: Write<'_>) {
         let now = replay.ns(at);
         while !self.stack.is_empty() {
             let flags = HowClosed {
@@ -550,6 +555,7 @@ impl Reading {
                 ..HowClosed::default()
             };
             self.close(replay, now, flags, None);
+            replay.make_room(write);
         }
     }
 }

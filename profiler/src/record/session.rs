@@ -1,6 +1,6 @@
 //! A capture that streams to the writer: what its threads share, and how it ends.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,9 @@ use crate::thread::thread_key;
 /// How long the profiler waits for a writer that makes no progress. (Miri is a thousand times as slow.)
 const PATIENCE: Duration = Duration::from_secs(if cfg!(miri) { 5000 } else { 5 });
 
+/// How often it looks whether the writer made some.
+const LOOK: Duration = Duration::from_millis(250);
+
 /// Why a capture ends whose writer makes none.
 pub(super) const STUCK: &str = "the trace's writer made no progress for 5 s";
 
@@ -34,8 +37,6 @@ pub(crate) struct Session {
     #[cfg(feature = "candle")]
     pub(crate) plan: Option<crate::tensor::Plan>,
     ended: AtomicBool,
-    /// Records dropped because they came after the end.
-    late: AtomicU64,
     lanes: sync::Mutex<Lanes>,
     result: Mutex<Option<Finished>>,
     done: Condvar,
@@ -121,7 +122,6 @@ impl Session {
             plan,
             origin: clock().raw(),
             ended: AtomicBool::new(false),
-            late: AtomicU64::new(0),
             lanes: sync::Mutex::default(),
             result: Mutex::new(None),
             done: Condvar::new(),
@@ -174,11 +174,6 @@ impl Session {
         self.ended.load(Ordering::Acquire) || !crate::capture::is_owner()
     }
 
-    pub(super) fn count_late(&self, records: u64) {
-        self.late.fetch_add(records, Ordering::Relaxed);
-        writer::count_late(records);
-    }
-
     /// Ends the capture at this reading; the writer does the rest. `false`: it had ended.
     pub(crate) fn end(self: &Arc<Self>, end: End) -> bool {
         if !crate::capture::is_owner() || self.ended.swap(true, Ordering::AcqRel) {
@@ -216,7 +211,7 @@ impl Session {
             let left = PATIENCE.checked_sub(since.elapsed())?;
             (result, _) = self
                 .done
-                .wait_timeout(result, left)
+                .wait_timeout(result, left.min(LOOK))
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -264,7 +259,7 @@ impl Session {
                 ticket.recorder.recycle(&mut |_| late += 1);
             }
         }
-        self.count_late(late);
+        writer::count_late(late);
     }
 
     /// Makes the session current on this thread, with a stream of its own.
@@ -310,7 +305,7 @@ impl Session {
             drop(shared);
             let mut late = 0;
             ticket.recorder.recycle(&mut |_| late += 1);
-            self.count_late(late);
+            writer::count_late(late);
         } else {
             ticket.left.store(true, Ordering::Release);
         }

@@ -172,6 +172,29 @@ impl SpanSource {
         }
     }
 
+    /// At least the bytes of its name and its file.
+    pub(crate) fn text_bytes(&self) -> usize {
+        let name = match self {
+            Self::Site(site) => match site.name() {
+                Name::Text(text) => text.len(),
+                Name::Function(module, function) => module.len() + 2 + function.len(),
+                Name::Method(type_name, method) => type_name().len() + 2 + method.len(),
+            },
+            _ => self.own_text().len(),
+        };
+        name + self.place().0.len()
+    }
+
+    /// What tells its call site from others; a generic function has one for each instantiation.
+    pub(crate) fn key(&self) -> usize {
+        match self {
+            Self::Site(site) | Self::Named(site, _) => std::ptr::from_ref::<CallSite>(site).addr(),
+            Self::Free { location, .. } | Self::Module { location, .. } => {
+                std::ptr::from_ref(*location).addr()
+            }
+        }
+    }
+
     pub(crate) fn kind(&self) -> SpanKind {
         match self {
             Self::Site(site) | Self::Named(site, _) => site.opens().kind,

@@ -10,14 +10,23 @@ use std::task::{Context, Poll, Waker};
 
 use super::replay::Limits;
 use super::{
-    AsyncSpan, CallSite, End, Finished, Manner, Name, Output, OutputPlace, Session, Span,
+    AsyncSpan, CallSite, Closing, End, Manner, Name, Output, OutputPlace, Session, Span,
     SpanSource, current, instrument, prepare, recorder,
 };
 use crate::trace::{TraceDocument, parse_trace};
 use crate::view::summary::Digest;
 
 /// A capture into a file, as a measured call opens it.
-pub(super) fn capture(into: File, manner: Manner) -> Arc<Session> {
+pub(crate) fn capture(into: File, manner: Manner) -> Arc<Session> {
+    capture_then(into, manner, |_| {})
+}
+
+/// The same, with what is done once it is written.
+pub(crate) fn capture_then(
+    into: File,
+    manner: Manner,
+    done: impl FnOnce(Closing) + Send + 'static,
+) -> Arc<Session> {
     prepare();
     let session = Session::new(
         #[cfg(feature = "candle")]
@@ -37,7 +46,7 @@ pub(super) fn capture(into: File, manner: Manner) -> Arc<Session> {
     let meta = crate::ProfileRun::training("work", 1, "cpu").into_meta();
     let ending = super::Ending {
         last_word: Box::new(|_| {}),
-        done: Box::new(|_| Finished),
+        done: Box::new(done),
     };
     let session_of_output = Arc::clone(&session);
     let output = Output::new(
@@ -48,7 +57,9 @@ pub(super) fn capture(into: File, manner: Manner) -> Arc<Session> {
         Digest::new(),
         ending,
     );
-    super::open_output(output).expect("the writer's thread");
+    super::start_writer()
+        .expect("the writer's thread")
+        .open(output);
     session
 }
 

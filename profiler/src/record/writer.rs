@@ -1,4 +1,5 @@
-//! The one thread that empties the streams and writes the traces. Callers never touch a trace's file.
+//! The one thread that empties the streams and writes the traces. A caller creates a trace's file, so that it can be told
+//! at once where that cannot be; all that goes into the file, and its final name, are the writer's work.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -33,6 +34,8 @@ struct Inbox {
     ended: Vec<(Arc<Session>, u64, End)>,
     /// Somebody waits for room.
     hurry: bool,
+    /// Another writer was started at the same time: this one is not needed.
+    superfluous: bool,
 }
 
 static WRITER: AtomicPtr<Writer> = AtomicPtr::new(ptr::null_mut());
@@ -43,10 +46,14 @@ fn existing() -> Option<&'static Writer> {
     (!writer.is_null()).then(|| unsafe { &*writer })
 }
 
+/// The writer, whose thread runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Running(&'static Writer);
+
 /// Starts the writer's thread if it does not run; an error of the system otherwise.
-fn start() -> std::io::Result<&'static Writer> {
+pub(crate) fn start() -> std::io::Result<Running> {
     if let Some(writer) = existing() {
-        return Ok(writer);
+        return Ok(Running(writer));
     }
     let writer: &'static Writer = Box::leak(Box::new(Writer {
         inbox: Mutex::default(),
@@ -56,6 +63,10 @@ fn start() -> std::io::Result<&'static Writer> {
         round_done: Condvar::new(),
         late: AtomicU64::new(0),
     }));
+    std::thread::Builder::new()
+        .name("candle-profiler".to_owned())
+        .spawn(|| writer.run())?;
+    // Only now: whoever finds a writer may rely on its thread.
     let raced = WRITER.compare_exchange(
         ptr::null_mut(),
         ptr::from_ref(writer).cast_mut(),
@@ -63,25 +74,22 @@ fn start() -> std::io::Result<&'static Writer> {
         Ordering::Acquire,
     );
     if raced.is_err() {
-        // Another thread came first; what was made here is never freed, some hundred bytes once.
-        return existing().ok_or_else(|| std::io::Error::other("the writer was taken down"));
+        // Another thread came first. What was made here is never freed, some hundred bytes once.
+        writer.inbox().superfluous = true;
+        writer.wake.notify_one();
+        return existing()
+            .map(Running)
+            .ok_or_else(|| std::io::Error::other("the writer was taken down"));
     }
-    let started = std::thread::Builder::new()
-        .name("candle-profiler".to_owned())
-        .spawn(|| writer.run());
-    if let Err(error) = started {
-        WRITER.store(ptr::null_mut(), Ordering::Release);
-        return Err(error);
-    }
-    Ok(writer)
+    Ok(Running(writer))
 }
 
-/// Hands a new capture to the writer.
-pub(crate) fn open(output: Output) -> std::io::Result<()> {
-    let writer = start()?;
-    writer.inbox().opened.push(output);
-    writer.wake.notify_one();
-    Ok(())
+impl Running {
+    /// Hands a new capture to the writer.
+    pub(crate) fn open(self, output: Output) {
+        self.0.inbox().opened.push(output);
+        self.0.wake.notify_one();
+    }
 }
 
 /// Asks the writer to end a capture at this reading.
@@ -143,7 +151,8 @@ impl Writer {
     /// Sleeps until there is something to do.
     fn next(&self, working: bool) -> Inbox {
         let mut inbox = self.inbox();
-        if inbox.opened.is_empty() && inbox.ended.is_empty() && !inbox.hurry {
+        let idle = inbox.opened.is_empty() && inbox.ended.is_empty();
+        if idle && !inbox.hurry && !inbox.superfluous {
             inbox = if working {
                 let woken = self.wake.wait_timeout(inbox, TICK);
                 woken.unwrap_or_else(PoisonError::into_inner).0
@@ -159,33 +168,36 @@ impl Writer {
         let mut outputs: Vec<Output> = Vec::new();
         loop {
             let inbox = self.next(!outputs.is_empty());
+            if inbox.superfluous {
+                return;
+            }
             outputs.extend(inbox.opened);
             for (session, at, end) in inbox.ended {
                 let Some(index) = outputs.iter().position(|output| output.is_of(&session)) else {
                     continue;
                 };
-                let output = outputs.swap_remove(index);
-                let tickets = output.tickets();
-                let finished = guarded(|| output.finish(at, end));
-                self.progress.fetch_add(1, Ordering::Release);
-                session.set_result(finished.unwrap_or_else(|reason| {
-                    say!("{reason}");
-                    session.close_lanes(tickets);
-                    Finished
-                }));
-            }
-            outputs.retain_mut(|output| {
-                let drained = guarded(|| output.drain());
-                if let Err(reason) = drained {
-                    let session = output.session();
-                    say!("{reason}");
-                    session.end(End::Failed(reason));
-                    session.close_lanes(output.tickets());
-                    session.set_result(Finished);
-                    return false;
+                let mut output = outputs.swap_remove(index);
+                if guarded(|| output.finish(at, end)).is_err() {
+                    fail(output);
                 }
-                true
-            });
+                self.progress.fetch_add(1, Ordering::Release);
+                session.set_result(Finished);
+            }
+            let mut failed = Vec::new();
+            for index in (0..outputs.len()).rev() {
+                let drained = outputs
+                    .get_mut(index)
+                    .map(|output| guarded(|| output.drain()));
+                if drained.is_some_and(|drained| drained.is_err()) {
+                    failed.push(outputs.swap_remove(index));
+                }
+            }
+            for output in failed {
+                let session = output.session();
+                session.end(End::Failed(FAULT.to_owned()));
+                fail(output);
+                session.set_result(Finished);
+            }
             self.progress.fetch_add(1, Ordering::Release);
             drop(self.round.lock());
             self.round_done.notify_all();
@@ -193,11 +205,19 @@ impl Writer {
     }
 }
 
+const FAULT: &str = "a fault of candle-profiler's own ended the capture; please report it";
+
 /// Runs the writer's work; a fault of ours ends one capture, not the writer.
-fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
-        "a fault of candle-profiler's own ended the capture; please report it".to_owned()
-    })
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, ()> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| ())
+}
+
+/// Ends a capture in whose midst the writer's work broke off.
+fn fail(mut output: Output) {
+    output.session().close_lanes(output.tickets());
+    if guarded(|| output.fail(FAULT)).is_err() {
+        say!("{FAULT}");
+    }
 }
 
 #[cfg(all(test, unix, not(miri)))]
@@ -205,8 +225,8 @@ mod tests {
     use std::io::Read;
     use std::process::Command;
 
-    use crate::record::tests::capture;
-    use crate::record::{Manner, prepare};
+    use crate::record::tests::{capture, capture_then};
+    use crate::record::{Closing, Manner, prepare};
 
     /// Set in the child, whose writer is to hang.
     const CHILD: &str = "CANDLE_PROFILER_TEST_HANGS";
@@ -245,9 +265,12 @@ mod tests {
 
         let folder = tempfile::tempdir().expect("a folder");
         let mut used = std::collections::HashSet::new();
+        let (send, closings) = std::sync::mpsc::channel();
         for number in 0..CAPTURES {
             let file = std::fs::File::create(folder.path().join(number.to_string()));
-            let session = capture(file.expect("a file"), Manner::default());
+            let send = send.clone();
+            let done = move |closing: Closing| send.send(closing).expect("a receiver");
+            let session = capture_then(file.expect("a file"), Manner::default(), done);
             let recorder = session.attach();
             used.insert(std::ptr::from_ref(recorder).addr());
             let token = recorder.open(&FAULTY);
@@ -260,6 +283,13 @@ mod tests {
             recorder.leave();
         }
         assert!(used.len() < CAPTURES, "a recorder is used again");
+        let closings: Vec<_> = closings.try_iter().collect();
+        assert_eq!(closings.len(), CAPTURES, "whoever asked for it is told");
+        for closing in closings {
+            let broken = closing.broken.expect("why it broke off");
+            assert!(broken.contains("candle-profiler's own"), "{broken}");
+            assert!(closing.failed);
+        }
         let session = capture(
             std::fs::File::create(folder.path().join("last")).expect("a file"),
             Manner::default(),

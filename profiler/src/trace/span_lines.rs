@@ -132,3 +132,62 @@ pub(crate) fn quoted(text: &str) -> Vec<u8> {
     // Texts always serialise; an empty string would still be a string.
     serde_json::to_vec(text).unwrap_or_else(|_| b"\"\"".to_vec())
 }
+
+/// The bytes of a text inside a JSON string.
+pub(crate) fn escaped_len(text: &str) -> usize {
+    text.chars().map(escaped_char).sum()
+}
+
+fn escaped_char(char: char) -> usize {
+    match char {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        _ => char.len_utf8(),
+    }
+}
+
+/// As much of a text from its beginning as has at most so many bytes inside a JSON string, with the mark of a cut.
+pub(crate) fn cut_to(mut text: String, most: usize) -> String {
+    const MARK: char = '…';
+    if escaped_len(&text) <= most {
+        return text;
+    }
+    let mut room = most.saturating_sub(MARK.len_utf8());
+    let fits = text.char_indices().find(|(_, char)| {
+        let left = room.checked_sub(escaped_char(*char));
+        room = left.unwrap_or(0);
+        left.is_none()
+    });
+    text.truncate(fits.map_or(text.len(), |(at, _)| at));
+    text.push(MARK);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_by_what_it_takes_in_the_file() {
+        let texts = [
+            "plain",
+            "quo\"te\\",
+            "\u{1}\u{8}\u{c}\n\r\t\u{1f}\u{7f}",
+            "é🙂\u{2028}",
+        ];
+        for text in texts {
+            let written = quoted(text).len() - 2;
+            assert_eq!(escaped_len(text), written, "{text:?}");
+            assert_eq!(cut_to(text.to_owned(), written), text);
+            for most in 3..written {
+                let cut = cut_to(text.to_owned(), most);
+                assert!(quoted(&cut).len() - 2 <= most, "{cut:?}");
+                assert!(text.starts_with(cut.strip_suffix('…').expect("its mark")));
+            }
+        }
+        assert_eq!(
+            cut_to("\u{1}".repeat(4096), 6 * 4096 - 1).chars().count(),
+            4096
+        );
+    }
+}

@@ -11,6 +11,7 @@ use crate::capture::process::is_alive;
 use crate::trace::stamp::process_of;
 use crate::view::text::{printable, shell_word};
 
+use super::lock::{Lock, look};
 use super::shown;
 
 /// More of them would bury what else is on the terminal.
@@ -44,6 +45,8 @@ pub(super) fn find(folder: &Path, only: Option<&OsStr>) -> Vec<Leftover> {
         })
         .map(|entry| entry.path())
         .filter(|path| writer_of(path).and_then(is_alive) == Some(false))
+        // The process may be another machine's.
+        .filter(|path| matches!(look(path), Lock::Free(_)))
         .collect();
     dead.sort();
     dead.truncate(MOST_TOLD);

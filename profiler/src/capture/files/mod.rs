@@ -6,6 +6,7 @@
 //! the finished trace to its name, which fails where there is a file.
 
 mod leftover;
+mod lock;
 mod name;
 mod reservation;
 
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 pub(crate) use leftover::Leftover;
+pub(crate) use lock::{Lock, look};
 #[cfg(feature = "cli")]
 pub(crate) use name::safe_name;
 pub(crate) use name::{open_list_of, without_partial};
@@ -95,7 +97,7 @@ impl Files {
             return Ok((file, Reservation::new(claim, None)));
         };
         let first = Stem::exact(file, wanted.rank);
-        let mut exact = lock(&self.exact);
+        let mut exact = guard(&self.exact);
         let (file, claim) = match *exact {
             Exact::Free => Claim::make(first.clone(), Some(self.started))?,
             Exact::Held | Exact::Taken => Claim::make(own, None)?,
@@ -121,7 +123,7 @@ impl Files {
             Target::Folder(folder) => (folder.as_path(), None),
             Target::File(file) => (folder_of(file), file.file_stem()),
         };
-        let new = lock(&self.told).insert(folder.to_owned());
+        let new = guard(&self.told).insert(folder.to_owned());
         match new {
             true => leftover::find(folder, only),
             false => Vec::new(),
@@ -147,7 +149,7 @@ fn at(path: &Path, error: io::Error) -> io::Error {
 }
 
 /// Nothing panics while these locks are held, so a poisoned one holds sound data.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn guard<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

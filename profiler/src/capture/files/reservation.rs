@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use super::name::{Stem, open_list_of, partial_of, without_partial};
-use super::{Exact, at, lock};
+use super::{Exact, at, guard, lock};
 
 /// So many files of one name are looked at before the search for a free one is given up.
 const MOST_NUMBERS: u32 = 100_000;
@@ -41,6 +41,8 @@ pub(super) struct Claim {
     partial: PathBuf,
     /// A file under the final name that is older than this is replaced.
     replaces: Option<SystemTime>,
+    #[allow(dead_code, reason = "held for its drop")]
+    lock: Option<File>,
 }
 
 impl Reservation {
@@ -70,7 +72,7 @@ impl Reservation {
         let Some(wish) = self.wish else {
             return self.claim.publish();
         };
-        let mut slot = lock(&wish.slot);
+        let mut slot = guard(&wish.slot);
         let free = *slot == Exact::Free;
         let claim = match free && !wish.holds {
             true => self.claim.moved_to(&wish.stem, wish.started),
@@ -101,7 +103,7 @@ impl Reservation {
 
     fn leave_exact(&self, state: Exact) {
         if let Some(wish) = self.wish.as_ref().filter(|wish| wish.holds) {
-            *lock(&wish.slot) = state;
+            *guard(&wish.slot) = state;
         }
     }
 }
@@ -137,6 +139,7 @@ impl Claim {
                 number,
                 partial,
                 replaces,
+                lock: lock::hold(&file),
             };
             return Ok((file, claim));
         }
@@ -154,7 +157,10 @@ impl Claim {
         };
         // This replaces the empty file that was created a line above, and nothing else.
         match fs::rename(&self.partial, &better.partial) {
-            Ok(()) => better,
+            Ok(()) => Claim {
+                lock: self.lock,
+                ..better
+            },
             Err(_) => {
                 let _ = fs::remove_file(&better.partial);
                 self

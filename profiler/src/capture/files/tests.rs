@@ -368,6 +368,20 @@ mod leftovers {
         assert_eq!(files.leftovers(), []);
     }
 
+    /// Its process is not found here, since it is another machine's.
+    #[test]
+    fn what_somebody_still_writes_is_not_told() {
+        let place = Place::new();
+        let elsewhere = place.run("", now());
+        let aside = begin(&elsewhere, 2, &meta(dead_pid()));
+        let path = aside.partial().to_owned();
+        // The file is closed, but the trace may still become one.
+        assert_eq!(place.run("", now()).leftovers(), []);
+        assert!(matches!(look(&path), Lock::Held));
+        drop(aside);
+        assert_eq!(place.run("", now()).leftovers().len(), 1);
+    }
+
     #[test]
     fn beside_an_exact_file_only_its_own_are_told() {
         let place = Place::new();

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::capture::files::{Lock, look};
 use crate::capture::process::is_alive;
 use crate::trace::stamp;
 use scan::Scan;
@@ -63,13 +64,15 @@ pub struct LeftOut {
 /// spans that have no end show where it broke off.
 ///
 /// `x.jsonl.partial` becomes `x.jsonl`, any other `x.jsonl` becomes `x-repaired.jsonl`, with a number where that exists.
-/// The `.partial` is removed once all its whole lines are in the new file; anything else is left alone. A trace that is
+/// The `.partial` is removed once all its whole lines are in the new file, where it is certain that nobody writes it
+/// (Unix, and a file system that has locks); anything else is left alone. A trace that is
 /// whole already is not touched, unless its name still ends in `.partial`.
 ///
 /// # Errors
 /// A file that cannot be read or written; one whose first line is no `meta`; a process that still writes it.
 pub fn repair(broken: impl AsRef<Path>, options: &RepairOptions) -> Result<Repaired> {
     let broken = broken.as_ref();
+    let lock = look(broken);
     let scan = Scan::read(broken)?;
     if scan.is_whole() && !place::is_partial(broken) && options.output.is_none() {
         return Ok(Repaired {
@@ -91,9 +94,15 @@ pub fn repair(broken: impl AsRef<Path>, options: &RepairOptions) -> Result<Repai
             broken.display()
         );
     }
+    if !options.force && matches!(lock, Lock::Held) {
+        bail!(
+            "{}: the process that writes this trace is running, maybe on another machine; wait for its end",
+            broken.display()
+        );
+    }
     let copied = copy::write(broken, &scan, options.output.as_deref())
         .with_context(|| format!("repair {}", broken.display()))?;
-    let removed = place::is_partial(broken) && copied.lost == 0;
+    let removed = place::is_partial(broken) && copied.lost == 0 && matches!(lock, Lock::Free(_));
     if removed {
         std::fs::remove_file(broken).with_context(|| format!("remove {}", broken.display()))?;
         // Where there is none, or it cannot be removed, it is in nobody's way.

@@ -3,6 +3,7 @@
 use super::digest::Digest;
 use super::graph::GraphSize;
 use crate::trace::TerminalExtra;
+use crate::trace::span_lines::escaped_len;
 
 /// The most bytes of sentences in one trace: the budget keeps room for them.
 const MOST_BYTES: usize = 4096;
@@ -55,7 +56,7 @@ impl Digest {
 /// The first sentences that fit.
 fn kept(sentences: &[String], room: &mut usize) -> Option<Vec<String>> {
     let fits = |sentence: &&String| {
-        let left = room.checked_sub(sentence.len());
+        let left = room.checked_sub(escaped_len(sentence) + 3);
         *room = left.unwrap_or(0);
         left.is_some()
     };

@@ -1,7 +1,7 @@
 //! Steps that end in every way a program can end, while a future is open and another thread records.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::task::{Context, Waker};
@@ -42,6 +42,14 @@ fn worker(ready: &mpsc::Sender<()>, panics: bool) {
 
 /// The second of two steps ends as `how` says.
 pub(crate) fn run(how: &str) -> Result<()> {
+    if how == "dropped" {
+        for number in [1, 2] {
+            let mut step = Box::pin(dropped_step(number));
+            let _ = step.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        }
+        STOP.store(true, Ordering::Relaxed);
+        return Ok(());
+    }
     step(1, how)?;
     let ended = step(2, how);
     if how != "thread" {
@@ -56,22 +64,38 @@ fn step(number: u32, how: &str) -> Result<()> {
         return Ok(());
     }
     let _outer = span("outer");
+    let mut future = pin!(held());
+    work(future.as_mut(), how == "panic-elsewhere")?;
+    let _last = span("last");
+    end(how)
+}
+
+/// A step that waits for what never comes.
+#[measured(name = "train::ends::step")]
+async fn dropped_step(number: u32) -> Result<()> {
+    if number == 1 {
+        return Ok(());
+    }
+    let _outer = span("outer");
+    let mut future = pin!(held());
+    work(future.as_mut(), false)?;
+    let _last = span("last");
+    std::future::pending().await
+}
+
+fn work(future: Pin<&mut impl Future<Output = ()>>, panics: bool) -> Result<()> {
     for number in 0..100 {
         drop(span(format!("work {number}")));
     }
-    let mut future = pin!(held());
-    let polled = future
-        .as_mut()
-        .poll(&mut Context::from_waker(Waker::noop()));
+    let polled = future.poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending());
     let (ready, is_ready) = mpsc::channel();
-    let (handle, panics) = (current(), how == "panic-elsewhere");
+    let handle = current();
     std::thread::spawn(move || handle.run(|| worker(&ready, panics)));
     is_ready.recv()?;
     // Longer than a killed process may lose.
     std::thread::sleep(Duration::from_millis(150));
-    let _last = span("last");
-    end(how)
+    Ok(())
 }
 
 fn end(how: &str) -> Result<()> {

@@ -42,6 +42,22 @@ pub(crate) fn labels(thousands: u32) -> Result<()> {
 }
 
 #[measured]
+fn long_labels_step(number: u32) {
+    let text = "x".repeat(1 << 20);
+    for number in 0..number {
+        record_scalar(&text, &f64::from(number));
+    }
+}
+
+/// One capture of so many numbers under a label of a megabyte.
+pub(crate) fn long_labels(number: u32) -> Result<()> {
+    long_labels_step(0);
+    long_labels_step(number);
+    println!("{}", peak_kilobytes()?);
+    Ok(())
+}
+
+#[measured]
 fn threads_step(thousands: u32) {
     let handle = current();
     std::thread::scope(|scope| {

@@ -5,9 +5,11 @@
 mod ends;
 mod exploding;
 mod fork;
+mod hand;
 mod load;
 mod model;
 mod modes;
+mod tight;
 
 use anyhow::{Context, bail};
 
@@ -54,10 +56,19 @@ fn main() -> anyhow::Result<()> {
         "masks" => exploding::masks(number),
         "skipped" => exploding::skipped(number),
         "samples" => modes::samples(number),
+        "hand-exit" => hand::exit(),
+        "hand-forget" => hand::forget(),
+        "hand-hang" => hand::hang(),
         "load-spans" => load::spans(number),
         "load-labels" => load::labels(number),
+        "load-long-labels" => load::long_labels(number),
         "load-threads" => load::threads(number),
         "load-captures" => load::captures(number),
+        "tight-futures" => tight::futures(number),
+        "tight-threads" => tight::threads(number),
+        "tight-reason" => tight::reason(number),
+        "tight-gradients" => tight::gradients(number),
+        "tight-names" => tight::names(number),
         "odd-names" => load::odd_names(),
         how if how.starts_with("end-") => ends::run(&how["end-".len()..]),
         _ => bail!("there is no mode {mode}"),
