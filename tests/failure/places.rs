@@ -174,13 +174,13 @@ fn a_disk_that_fills_half_way() {
 /// As file systems over the network may.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_disk_that_finds_no_room_only_when_it_is_to_keep_the_lines() {
+fn a_disk_that_finds_no_room_only_when_the_file_is_closed() {
     let folder = folder();
     let variables = [
         ("CANDLE_PROFILE", "traces"),
         ("CANDLE_PROFILE_SUMMARY", "off"),
     ];
-    let program = env!("CARGO_BIN_EXE_unsynced");
+    let program = env!("CARGO_BIN_EXE_unclosed");
     let ran = run(program, folder.path(), &[], &variables);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"));
     let said = ran.only_line();
@@ -200,7 +200,7 @@ fn a_disk_that_never_answers_ends_the_capture_and_the_program_goes_on() {
         ("CANDLE_PROFILE", "traces"),
         ("CANDLE_PROFILE_STEPS", "every:1"),
     ];
-    let program = env!("CARGO_BIN_EXE_unsynced");
+    let program = env!("CARGO_BIN_EXE_unclosed");
     let ran = run(program, folder.path(), &["hang"], &variables);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"));
     let said = ran.only_line();

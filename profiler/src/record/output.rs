@@ -1,7 +1,7 @@
 //! A capture as the writer sees it: its streams, its file, and what is done with the file at the end.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,10 +13,6 @@ use super::session::{End, Session, Ticket};
 use super::writer;
 use crate::trace::TraceRunMeta;
 use crate::view::summary::Digest;
-
-/// So many bytes may wait in the system's memory: the disk gets them while the trace grows, since all of a large trace
-/// at its end could take longer than anybody waits for the writer.
-const MOST_UNSYNCED: u64 = 64 << 20;
 
 /// A capture that is being written.
 pub(crate) struct Output {
@@ -35,8 +31,6 @@ struct Written {
     open_list: OpenList,
     /// Nothing had got into the file when it was closed.
     empty: bool,
-    /// Bytes that may not be on the disk yet.
-    unsynced: u64,
     /// The first error of the file; nothing is written after it.
     broken: Option<String>,
 }
@@ -84,7 +78,6 @@ impl Output {
                 file: Some(place.file),
                 open_list: OpenList::new(place.open_list, meta.run_id.clone()),
                 empty: false,
-                unsynced: 0,
                 broken: None,
             },
             lanes: Vec::new(),
@@ -200,32 +193,23 @@ impl Written {
             writer::count_progress();
         }
         if let Some(file) = self.file.as_mut().filter(|_| self.broken.is_none()) {
-            let unsynced = &mut self.unsynced;
-            let written = in_pieces(file, replay.lines(), |file, piece| {
-                *unsynced += piece as u64;
-                if *unsynced >= MOST_UNSYNCED {
-                    *unsynced = 0;
-                    sync(file)?;
-                }
-                writer::count_progress();
-                Ok(())
-            });
+            let written = in_pieces(file, replay.lines(), writer::count_progress);
             self.broken = written.err().map(|error| error.to_string());
         }
         replay.clear_lines();
     }
 
-    /// Closes the file, once the disk has it. The list of what is open is of no use beside a whole trace.
+    /// Closes the file. The list of what is open is of no use beside a whole trace.
     fn close(&mut self) {
         let Some(file) = self.file.take() else {
             return;
         };
-        if self.broken.is_none() {
-            self.broken = sync(&file).err().map(|error| error.to_string());
-        }
         // A write that failed may have come half way.
         self.empty = file.metadata().is_ok_and(|data| data.len() == 0);
-        drop(file);
+        let closed = close(file);
+        if self.broken.is_none() {
+            self.broken = closed.err().map(|error| error.to_string());
+        }
         if self.broken.is_none() {
             self.open_list.remove();
         }
@@ -233,33 +217,40 @@ impl Written {
 }
 
 /// Writes lines in pieces, and tells of each: a slow disk is not one that hangs.
-fn in_pieces<W: Write>(
-    file: &mut W,
-    lines: &[u8],
-    mut done: impl FnMut(&mut W, usize) -> std::io::Result<()>,
-) -> std::io::Result<()> {
+fn in_pieces(file: &mut impl Write, lines: &[u8], mut done: impl FnMut()) -> std::io::Result<()> {
     for piece in lines.chunks(BATCH) {
         file.write_all(piece)?;
-        done(file, piece.len())?;
+        done();
     }
     Ok(())
 }
 
-/// Has the disk take what was written: a file system over the network, or one with a quota, may find only now that it
-/// has no room.
-fn sync(file: &File) -> std::io::Result<()> {
-    match file.sync_data() {
-        // What is no file on a disk, such as a pipe.
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::InvalidInput | ErrorKind::Unsupported
-            ) =>
-        {
-            Ok(())
-        }
-        synced => synced,
+/// Closes a file, which is when a file system over the network, or one with a quota, may find that it has no room. To
+/// have the disk take it first would find more, and hold the program at the end of each captured step: 4 ms for the
+/// smallest trace, a second for 64 MiB.
+#[cfg(unix)]
+fn close(file: File) -> std::io::Result<()> {
+    use std::ffi::c_int;
+    use std::os::fd::IntoRawFd;
+    unsafe extern "C" {
+        /// POSIX, `unistd.h`.
+        fn close(fd: c_int) -> c_int;
     }
+    // SAFETY: the descriptor is ours, and given up here.
+    match unsafe { close(file.into_raw_fd()) } {
+        0 => Ok(()),
+        _ => match std::io::Error::last_os_error() {
+            // It is closed all the same.
+            error if error.kind() == std::io::ErrorKind::Interrupted => Ok(()),
+            error => Err(error),
+        },
+    }
+}
+
+#[cfg(not(unix))]
+fn close(file: File) -> std::io::Result<()> {
+    drop(file);
+    Ok(())
 }
 
 impl Ticket {
@@ -276,13 +267,9 @@ mod tests {
     #[test]
     fn a_large_buffer_is_written_in_pieces_that_each_count() {
         let lines = vec![b'x'; 3 * BATCH + 1];
-        let (mut file, mut pieces) = (Vec::new(), Vec::new());
-        let written = in_pieces(&mut file, &lines, |_, piece| {
-            pieces.push(piece);
-            Ok(())
-        });
-        written.expect("memory");
-        assert_eq!(pieces, [BATCH, BATCH, BATCH, 1]);
+        let (mut file, mut pieces) = (Vec::new(), 0);
+        in_pieces(&mut file, &lines, || pieces += 1).expect("memory");
+        assert_eq!(pieces, 4);
         assert_eq!(file, lines);
     }
 }
