@@ -51,6 +51,8 @@ pub(super) struct Replay {
     pub(super) budget: Budget,
     pub(super) lines: Vec<u8>,
     pub(super) last_id: u64,
+    /// The last span that is not recorded; they are counted down, so that none has the number of one that is.
+    last_unrecorded: u64,
     pub(super) gradients: u64,
     sites: HashMap<usize, Site, BuildHasherDefault<AddressHasher>>,
     pub(super) named_threads: HashSet<u64>,
@@ -97,6 +99,8 @@ pub(super) struct Where<'a> {
     pub(super) span: SpanName,
     /// Names the span and those around it.
     pub(super) path: &'a dyn Fn() -> String,
+    /// What tells the spans around it, and it, from others.
+    pub(super) chain: &'a dyn Fn() -> Vec<u64>,
     /// The span or one around it says that the graph ends in it.
     pub(super) detached: bool,
     /// When it was recorded, in nanoseconds.
@@ -155,6 +159,7 @@ impl Replay {
             budget: Budget::new(limits.budget),
             lines: Vec::new(),
             last_id: ROOT,
+            last_unrecorded: u64::MAX,
             gradients: 0,
             sites: HashMap::default(),
             named_threads: HashSet::new(),
@@ -241,6 +246,12 @@ impl Replay {
         self.last_id
     }
 
+    /// Tells a span that is not recorded from all others.
+    pub(super) fn next_unrecorded(&mut self) -> u64 {
+        self.last_unrecorded -= 1;
+        self.last_unrecorded
+    }
+
     pub(super) fn line(&mut self, event: &TraceEvent) {
         let before = self.lines.len();
         // Our events hold finite numbers and text only; a line that cannot be written is left out whole.
@@ -272,7 +283,7 @@ impl Replay {
             step,
             Some(ExecutionStep::Backward | ExecutionStep::Optimizer)
         ) {
-            self.cuts.stepped();
+            self.cuts.stepped(start_ns);
         }
         if source.site().is_some_and(|site| site.opens().descends) {
             self.cuts.told();
@@ -464,6 +475,7 @@ impl Replay {
             id,
             span,
             path,
+            chain,
             detached,
             now,
             since,
@@ -535,8 +547,12 @@ impl Replay {
                 }
             }
             Evidence::Crossing { crossing, site } => {
-                self.cuts
-                    .crossed(spot(id, &span, site), *crossing, detached);
+                let spot = Spot {
+                    chain: chain(),
+                    at: now,
+                    ..spot(id, &span, site)
+                };
+                self.cuts.crossed(spot, *crossing, detached);
             }
             Evidence::Built { nodes, bytes } => self.built = self.built.max((nodes, bytes)),
             Evidence::Backward(pass) => {
@@ -547,7 +563,7 @@ impl Replay {
                     self.digest
                         .note("the loss depends on no variable: nothing gets a gradient");
                 }
-                self.cuts.passed(*pass);
+                self.cuts.passed(now, *pass);
             }
             Evidence::Note(problem) => self.digest.note(problem),
         }
@@ -561,6 +577,7 @@ impl Replay {
                 id,
                 span,
                 path: &|| path.clone(),
+                chain: &Vec::new,
                 detached: false,
                 now: 0,
                 since: 0,
@@ -718,6 +735,8 @@ fn spot(id: u64, span: &SpanName, site: Option<&RecordSite>) -> Spot {
     Spot {
         span: id,
         own: site.is_none(),
+        chain: Vec::new(),
+        at: 0,
         name,
         file,
         line,
