@@ -139,7 +139,7 @@ pub(crate) fn statistics(
         visit(&mut Observer {
             label,
             sink: &mut |label, tensor| {
-                let here = crate::tensor::evidence(label, tensor, site.allows_nonfinite(), emit);
+                let here = crate::tensor::evidence(site, label, tensor, emit);
                 found = found.take().or(here);
             },
         });
@@ -171,7 +171,7 @@ pub(crate) fn watch(site: &RecordSite, text: Option<String>, visit: &dyn Fn(&mut
             label: label(site, text),
             sink: &mut |label, tensor| {
                 if found.is_none() {
-                    found = crate::tensor::watched(label, tensor);
+                    found = crate::tensor::watched(site, label, tensor);
                 }
             },
         });

@@ -149,6 +149,23 @@ fn the_last_good_values_come_from_the_captured_step_before() {
 }
 
 #[test]
+fn last_good_values_are_those_of_the_same_tensor() {
+    // A label stands for the tensor of each layer, and for those of another region.
+    let expected = "before that rms 280000, abs max 280000 (step 28)";
+    let (_folder, ran) = train("layers", &[("CANDLE_PROFILE_NONFINITE", "watch")]);
+    let said = lines_of(&ran, "not finite");
+    let [line] = said.as_slice() else {
+        panic!("one line expected: {}", ran.stderr);
+    };
+    assert!(line.contains("step 29 of "), "{line}");
+    assert!(line.contains(expected), "{line}");
+    // And where both steps are captured, of which the summary tells.
+    let (_folder, ran) = train("layers", &[("CANDLE_PROFILE_STEPS", "28,29")]);
+    let said = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
 fn where_the_summary_is_not_on_stderr_one_line_is() {
     let (bad, _) = first_bad();
     let bad = bad.to_string();

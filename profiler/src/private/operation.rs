@@ -314,7 +314,7 @@ mod tensors {
                         emit(Evidence::Op { event, from, to });
                     }
                     if site.statistics && at.wants(Plane::Stats) {
-                        let bad = crate::tensor::evidence(site.label, tensor, false, emit);
+                        let bad = crate::tensor::evidence(&record, site.label, tensor, emit);
                         found = found.take().or(bad);
                     } else {
                         emit(crate::tensor::seen(site.label, tensor));

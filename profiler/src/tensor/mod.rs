@@ -36,7 +36,7 @@ pub use wrap::{ByMode, ObserveExt, Plain, Profiled, Wrapped, profiled};
 use crate::instrument::candle::{device_label, dtype_label, tensor_id};
 use crate::nonfinite::Found;
 use crate::observe::{Observe, ObserveScalar, Observer, ScalarObserver};
-use crate::record::Evidence;
+use crate::record::{Evidence, RecordSite};
 use crate::trace::{
     MemoryCategory, TensorEvent, TensorExtra, TensorStatsEvent, TensorStatsExtra,
     dense_tensor_bytes,
@@ -96,18 +96,19 @@ fn scalar(tensor: &Tensor) -> candle_core::Result<f64> {
 /// What is recorded of a labelled tensor: what it is, and the statistics of its elements. Gives what is not finite
 /// and should be.
 pub(crate) fn evidence(
+    site: &RecordSite,
     label: &str,
     tensor: &Tensor,
-    allow_nonfinite: bool,
     emit: &mut dyn FnMut(Evidence),
 ) -> Option<Found> {
     let mut found = None;
+    let which = alarms::Which::next(site, label);
     if crate::device::is_recording(tensor.device()) {
         emit(Evidence::Note(format!(
             "no statistics of {label}: the device was recording a graph"
         )));
     } else if later::waits(tensor) {
-        emit(match Later::begin(label, tensor, allow_nonfinite) {
+        emit(match Later::begin(label, which, tensor) {
             Ok(later) => Evidence::Later(later),
             Err(error) => Evidence::Note(format!("no statistics of {label}: {error}")),
         });
@@ -116,7 +117,7 @@ pub(crate) fn evidence(
             Ok(statistics) => {
                 let what = (tensor.dims(), tensor.dtype());
                 let (evidence, bad) =
-                    alarms::evidence(label, what, Some(tensor), allow_nonfinite, statistics);
+                    alarms::evidence(label, which, what, Some(tensor), statistics);
                 found = bad;
                 evidence
             }

@@ -63,6 +63,39 @@ pub(crate) fn caught(steps: u32) -> Result<()> {
     Ok(())
 }
 
+/// What two regions call: each layer is a hundred times as large as the one before.
+#[profile_step(forward)]
+fn through_layers(x: &Tensor, bad: bool) -> CandleResult<Tensor> {
+    let mut x = x.clone();
+    for at in 0..3 {
+        let factor = if bad && at == 1 { f64::NAN } else { 100.0 };
+        #[record_stats("hidden")]
+        let hidden = (&x * factor)?;
+        x = hidden;
+    }
+    Ok(x)
+}
+
+#[measured]
+fn layers_step(x: &Tensor, bad: bool) -> CandleResult<Tensor> {
+    through_layers(x, bad)
+}
+
+#[measured(infer)]
+fn layers_evaluated(x: &Tensor) -> CandleResult<Tensor> {
+    through_layers(&(x * 7.0)?, false)
+}
+
+/// One label for many tensors; in the last step but one the second of them goes bad.
+pub(crate) fn layers(steps: u32) -> Result<()> {
+    let x = Tensor::ones(4, DType::F32, &Device::Cpu)?;
+    for step in 1..=steps {
+        layers_evaluated(&x)?;
+        layers_step(&(&x * f64::from(step))?, step + 1 == steps)?;
+    }
+    Ok(())
+}
+
 #[profile_step(forward)]
 #[record_stats("masked")]
 fn masked(scores: &Tensor, #[record_stats("mask")] mask: &Tensor) -> CandleResult<Tensor> {

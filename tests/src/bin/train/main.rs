@@ -44,6 +44,7 @@ fn main() -> anyhow::Result<()> {
         "flood" => modes::flood(number),
         "wish-taken-back" => modes::wish_taken_back(number),
         "explode" => exploding::explode(number),
+        "layers" => exploding::layers(number),
         "explode-caught" => exploding::caught(number),
         "leak" => modes::leak(number),
         "masks" => exploding::masks(number),
