@@ -195,12 +195,16 @@ pub(crate) fn watch_gradients(
     if !crate::capture::records(crate::capture::Plane::Gradients) {
         return;
     }
-    let Some(found) = crate::tensor::watched_gradients(loss, grads) else {
-        return;
-    };
     if at.is_recording() {
-        nonfinite::captured(at, site, &found);
-    } else if let Some(call) = crate::capture::current_call() {
+        let mut found = None;
+        at.record(|_| found = crate::tensor::watched_gradients(loss, grads));
+        if let Some(found) = found {
+            nonfinite::captured(at, site, &found);
+        }
+    } else if let (Some(found), Some(call)) = (
+        crate::tensor::watched_gradients(loss, grads),
+        crate::capture::current_call(),
+    ) {
         nonfinite::watched(&call, site, &found);
     }
 }

@@ -342,6 +342,10 @@ impl Reading {
                 let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(cost));
                 self.overhead(replay, cost);
             }
+            Cold::Spent { ticks: spent } => {
+                let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(spent));
+                self.overhead(replay, cost);
+            }
             Cold::Waited { ticks: waited } => {
                 let waited = replay.ns(ticks) - replay.ns(ticks.saturating_sub(waited));
                 replay.waited += waited;
