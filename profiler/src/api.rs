@@ -121,7 +121,7 @@ pub fn record_stats<T: Observe + ?Sized>(label: &str, value: &T) {
         if crate::nonfinite::watching() {
             let site = site(Location::caller());
             crate::observe::watch(&site, Some(label.to_owned()), &|observer| {
-                value.observe(observer)
+                value.observe_into(observer)
             });
         }
         return;
@@ -129,7 +129,7 @@ pub fn record_stats<T: Observe + ?Sized>(label: &str, value: &T) {
     let _own = crate::allocator::uncounted();
     let site = site(Location::caller());
     crate::observe::statistics(&Ended::here(), &site, Some(label.to_owned()), &|observer| {
-        value.observe(observer)
+        value.observe_into(observer)
     });
 }
 

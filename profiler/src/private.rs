@@ -188,9 +188,9 @@ pub fn record_stats<T: Observe + ?Sized>(
     value: &T,
 ) {
     if at.is_recording() {
-        crate::observe::statistics(at, site, text, &|observer| value.observe(observer));
+        crate::observe::statistics(at, site, text, &|observer| value.observe_into(observer));
     } else if watching() {
-        crate::observe::watch(site, text, &|observer| value.observe(observer));
+        crate::observe::watch(site, text, &|observer| value.observe_into(observer));
     }
 }
 

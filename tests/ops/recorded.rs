@@ -221,6 +221,25 @@ fn statements_may_ask_for_their_own_operations() {
     assert_eq!(op(&trace, "cos")["span_id"], *trace.span("inside").id);
 }
 
+/// A closure over references is given references of references.
+#[test]
+fn operands_behind_two_references_are_inputs() {
+    #[profile_span(ops)]
+    fn products(w: &Tensor, a: &Tensor, b: &Tensor) -> Result<Vec<Tensor>> {
+        [a, b].iter().map(|p| w.matmul(p)).collect()
+    }
+    let (w, a, b) = (ones(4, 4), ones(4, 2), ones(4, 3));
+    let (output, trace) = region(|| products(&w, &a, &b));
+    output.expect("tensors");
+    let bytes: Vec<&Value> = trace
+        .kind("op")
+        .into_iter()
+        .filter(|op| op["op_name"] == "matmul")
+        .map(|op| &op["input_dense_bytes"])
+        .collect();
+    assert_eq!(bytes, [64 + 32, 64 + 48]);
+}
+
 /// The gradient of a body with `ops` is the gradient without, bit by bit.
 #[test]
 fn gradients_are_the_same() -> Result<()> {
