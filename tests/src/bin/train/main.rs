@@ -44,6 +44,8 @@ fn main() -> anyhow::Result<()> {
         "flood" => modes::flood(number),
         "wish-taken-back" => modes::wish_taken_back(number),
         "explode" => exploding::explode(number),
+        "masked-row" => exploding::masked_row(number),
+        "log-zero" => exploding::log_of_zero(number),
         "layers" => exploding::layers(number),
         "explode-caught" => exploding::caught(number),
         "leak" => modes::leak(number),
