@@ -120,7 +120,7 @@ mod tensors {
     }
 
     /// What a call gave.
-    struct Result {
+    struct Output {
         /// The span that was open: only calls of the same one are its arguments'.
         token: u64,
         end: u64,
@@ -130,10 +130,10 @@ mod tensors {
 
     /// What the latest calls of a thread gave, in their order.
     #[derive(Default)]
-    struct Results {
+    struct Outputs {
         /// How many have left the list at its front.
         gone: u64,
-        list: VecDeque<Result>,
+        list: VecDeque<Output>,
         /// The tensors that calls have given.
         known: VecDeque<TensorId>,
     }
@@ -142,8 +142,8 @@ mod tensors {
     const KEPT: usize = 256;
 
     thread_local! {
-        static RESULTS: RefCell<Results> = const {
-            RefCell::new(Results {
+        static RESULTS: RefCell<Outputs> = const {
+            RefCell::new(Outputs {
                 gone: 0,
                 list: VecDeque::new(),
                 known: VecDeque::new(),
@@ -151,18 +151,18 @@ mod tensors {
         };
     }
 
-    impl Results {
+    impl Outputs {
         fn position(&self) -> u64 {
             self.gone + self.list.len() as u64
         }
 
         /// Takes out what has come since `position`.
-        fn since(&mut self, position: u64) -> Vec<Result> {
+        fn since(&mut self, position: u64) -> Vec<Output> {
             let from = usize::try_from(position.saturating_sub(self.gone)).unwrap_or(usize::MAX);
             self.list.split_off(from.min(self.list.len())).into()
         }
 
-        fn push(&mut self, result: Result) {
+        fn push(&mut self, result: Output) {
             if self.list.len() >= KEPT {
                 self.list.pop_front();
                 self.gone += 1;
@@ -201,10 +201,10 @@ mod tensors {
         };
     }
 
-    type OrError<T> = std::result::Result<T, candle_core::Error>;
-    type OrAnyhow<T> = std::result::Result<T, anyhow::Error>;
-    type OrBoxed<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-    type OrSent<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+    type OrError<T> = Result<T, candle_core::Error>;
+    type OrAnyhow<T> = Result<T, anyhow::Error>;
+    type OrBoxed<T> = Result<T, Box<dyn std::error::Error>>;
+    type OrSent<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
     fn one(value: Option<&Tensor>, see: &mut dyn FnMut(&Tensor)) {
         if let Some(tensor) = value {
@@ -216,6 +216,14 @@ mod tensors {
         if let Some((a, b)) = value {
             see(a);
             see(b);
+        }
+    }
+
+    fn triple(value: Option<&(Tensor, Tensor, Tensor)>, see: &mut dyn FnMut(&Tensor)) {
+        if let Some((a, b, c)) = value {
+            see(a);
+            see(b);
+            see(c);
         }
     }
 
@@ -235,6 +243,10 @@ mod tensors {
         (Tensor, Tensor): |value, see| pair(Some(value), see);
         OrError<(Tensor, Tensor)>: |value, see| pair(value.as_ref().ok(), see);
         OrAnyhow<(Tensor, Tensor)>: |value, see| pair(value.as_ref().ok(), see);
+        Option<(Tensor, Tensor)>: |value, see| pair(value.as_ref(), see);
+        (Tensor, Tensor, Tensor): |value, see| triple(Some(value), see);
+        OrError<(Tensor, Tensor, Tensor)>: |value, see| triple(value.as_ref().ok(), see);
+        OrAnyhow<(Tensor, Tensor, Tensor)>: |value, see| triple(value.as_ref().ok(), see);
         Vec<Tensor>: |value, see| many(Some(value), see);
         OrError<Vec<Tensor>>: |value, see| many(value.as_ref().ok(), see);
         OrAnyhow<Vec<Tensor>>: |value, see| many(value.as_ref().ok(), see);
@@ -260,7 +272,7 @@ mod tensors {
         });
         let _own = uncounted();
         Some(Box::new(Started {
-            position: RESULTS.with_borrow(Results::position),
+            position: RESULTS.with_borrow(Outputs::position),
             since: clock().raw(),
             inputs,
             given,
@@ -359,7 +371,7 @@ mod tensors {
             let crossed = Crossed::Op(name);
             cut::look(at, crossed, None, given, &|_| {}, shown, emit);
             shown(&mut |tensor| {
-                let result = Result {
+                let result = Output {
                     token,
                     end: clock().raw(),
                     input: Input::of(tensor),
