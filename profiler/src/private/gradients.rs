@@ -37,10 +37,10 @@ impl super::Hidden {
 
 /// Looks at the arguments of a function that differentiates or optimizes: a loss, or what came of one.
 #[inline]
-pub fn descends(losses: &[Option<&dyn Observe>], stores: &[Option<&dyn HoldsGradients>]) {
+pub fn backward_evidence(losses: &[Option<&dyn Observe>], stores: &[Option<&dyn HoldsGradients>]) {
     #[cfg(feature = "candle")]
     if crate::record::recorder().is_some() {
-        watched::descends(losses, stores);
+        watched::backward_evidence(losses, stores);
     }
     let _ = (losses, stores);
 }
@@ -98,7 +98,7 @@ mod watched {
         }
     }
 
-    pub(super) fn descends(
+    pub(super) fn backward_evidence(
         losses: &[Option<&dyn Observe>],
         stores: &[Option<&dyn HoldsGradients>],
     ) {

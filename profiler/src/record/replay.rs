@@ -285,7 +285,7 @@ impl Replay {
         ) {
             self.cuts.stepped(start_ns);
         }
-        if source.site().is_some_and(|site| site.opens().descends) {
+        if source.site().is_some_and(|site| site.opens().calls_backward) {
             self.cuts.told();
         }
         let site = self.sites.entry(key).or_insert_with(|| {
@@ -687,7 +687,7 @@ impl Replay {
     /// Tells of the places that cut the graph.
     fn cut_graphs(&mut self) {
         let (nodes, bytes) = self.built;
-        if nodes > 0 && !self.cuts.descends() {
+        if nodes > 0 && !self.cuts.knows_of_backward() {
             self.digest.unused_graph(nodes, bytes);
         }
         for mut cut in self.cuts.judge(&|var| names::of(var).is_some()) {
