@@ -13,6 +13,8 @@ const QUANTIZED: u32 = 1 << 7;
 const LEAVES: u32 = 1 << 8;
 const CREATES: u32 = 1 << 9;
 const STEPS: u32 = 1 << 10;
+const NUMBER: u32 = 1 << 11;
+const NUMBERS: u32 = 1 << 12;
 
 /// The words of a text: identifiers and keywords.
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -62,8 +64,9 @@ fn of_word(word: &str) -> u32 {
         "sdpa" => SDPA,
         "apply_op1_no_bwd" | "apply_op2_no_bwd" | "apply_op3_no_bwd" => NO_BWD,
         "QMatMul" | "QTensor" | "qmatmul" => QUANTIZED,
-        "detach" | "detached" | "as_detached_tensor" | "to_vec0" | "to_vec1" | "to_vec2"
-        | "to_vec3" | "to_scalar" => LEAVES,
+        "detach" | "detached" | "as_detached_tensor" => LEAVES,
+        "to_vec0" | "to_scalar" => NUMBER,
+        "to_vec1" | "to_vec2" | "to_vec3" => NUMBERS,
         "zeros" | "ones" | "zeros_like" | "ones_like" | "full" | "from_vec" | "from_slice"
         | "from_iter" | "arange" | "arange_step" | "rand" | "randn" | "rand_like"
         | "randn_like" | "eye" | "tril2" | "triu2" | "one_hot" | "meshgrid" => CREATES,
@@ -93,7 +96,7 @@ fn is_norm(word: &str) -> bool {
 }
 
 /// Whether a function's text calls `backward`.
-pub(crate) fn descends(text: &str) -> bool {
+pub(crate) fn calls_backward(text: &str) -> bool {
     text.contains("backward")
         && words(text).any(|word| matches!(word, "backward" | "backward_step"))
 }
@@ -130,6 +133,9 @@ mod tests {
             ("candle_nn::rotary_emb::rope_slow(x, cos, sin)", 0),
             ("x.apply_op1_no_bwd(&Mine)", NO_BWD),
             ("x.sqr()?.detach()", LEAVES),
+            ("y.mean_all()?.to_scalar::<f32>()?", NUMBER),
+            ("y.to_vec2::<f32>()?", NUMBERS),
+            ("Tensor::new(x.to_vec1::<f32>()?, d)", NUMBERS | CREATES),
             ("Tensor::new(0f32, d)", CREATES),
             ("Linear::new(w, None)", 0),
             ("logits.argmax(1)?.eq(labels)", STEPS),
@@ -143,8 +149,8 @@ mod tests {
 
     #[test]
     fn only_whole_words_count() {
-        assert!(descends("loss.backward()?") && descends("opt.backward_step(&loss)"));
-        assert!(!descends("self.backwards(x)"));
+        assert!(calls_backward("loss.backward()?") && calls_backward("opt.backward_step(&loss)"));
+        assert!(!calls_backward("self.backwards(x)"));
         assert!(mentions("f(x)", "x") && mentions("x", "x") && mentions("max.x", "x"));
         assert!(!mentions("max + xs", "x"));
     }

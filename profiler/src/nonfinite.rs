@@ -3,16 +3,20 @@
 //! A captured step tells it in its summary. With `watch` the steps between are looked at too: at each point one quick
 //! test, and full statistics only where they cost little, so that the last good values are near when one goes bad.
 
+#[cfg(feature = "candle")]
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+#[cfg(feature = "candle")]
+use std::sync::{Mutex, PoisonError};
 
 use crate::capture::{Call, SummaryTo, current_call};
 use crate::record::{Ended, RecordSite};
 use crate::view::text::number;
 
-/// Labels whose last good values are kept.
-const MOST_LABELS: usize = 4096;
+/// Tensors whose last good values are kept.
+#[cfg(feature = "candle")]
+const MOST_TENSORS: usize = 16_384;
 /// Lines said in the life of a process.
 const MOST_LINES: usize = 10;
 /// A tensor of up to so many elements has its statistics taken at each look.
@@ -42,51 +46,128 @@ impl Good {
     }
 }
 
-/// What is kept of a label.
+/// Where tensors are recorded under a label, in the calls of one measured name.
+#[cfg(feature = "candle")]
+#[derive(PartialEq, Eq, Hash)]
+struct Place {
+    /// The address of the file's name, and the line.
+    site: (usize, u32),
+    /// The address of the measured name's counter, which lives as long as the process.
+    measured: usize,
+}
+
+/// What is kept of a tensor.
+#[cfg(feature = "candle")]
 #[derive(Default)]
 struct Seen {
     good: Option<Good>,
     /// Looks on steps that were not captured.
-    #[cfg(feature = "candle")]
     looks: u32,
 }
 
-static SEEN: Mutex<Option<HashMap<Box<str>, Seen>>> = Mutex::new(None);
+/// The tensors that are known. One place records many under one label where it is in a loop, or is called for each
+/// layer: the first of a step is the first of the next one.
+#[cfg(feature = "candle")]
+#[derive(Default)]
+struct Known {
+    labels: HashMap<Place, HashMap<Box<str>, usize>>,
+    /// Of each label its tensors, in the order in which a step comes to them.
+    tensors: Vec<Vec<Seen>>,
+    count: usize,
+}
 
-fn with_seen<R>(label: &str, look: impl FnOnce(&mut Seen) -> R) -> Option<R> {
-    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let seen = seen.get_or_insert_default();
-    if let Some(known) = seen.get_mut(label) {
-        return Some(look(known));
+#[cfg(feature = "candle")]
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+
+#[cfg(feature = "candle")]
+impl Known {
+    /// The number of a label; `None`: it is a new one, and there are too many.
+    fn label(&mut self, place: Place, label: &str) -> Option<usize> {
+        let known = self.labels.get(&place).and_then(|labels| labels.get(label));
+        if known.is_some() || self.is_full() {
+            return known.copied();
+        }
+        let new = self.tensors.len();
+        self.tensors.push(Vec::new());
+        let labels = self.labels.entry(place).or_default();
+        labels.insert(label.into(), new);
+        Some(new)
     }
-    if seen.len() >= MOST_LABELS {
-        return None;
+
+    fn is_full(&self) -> bool {
+        self.count >= MOST_TENSORS
     }
-    Some(look(seen.entry(label.into()).or_default()))
+
+    /// Whether the tensor of this ordinal under the label is known from here on: there is room for it.
+    fn has(&mut self, label: usize, ordinal: usize) -> bool {
+        let full = self.is_full();
+        let Some(seen) = self.tensors.get_mut(label) else {
+            return false;
+        };
+        if ordinal >= seen.len() && !full {
+            self.count += ordinal + 1 - seen.len();
+            seen.resize_with(ordinal + 1, Seen::default);
+        }
+        ordinal < seen.len()
+    }
 }
 
-/// The last values of the label that were all right.
+/// One tensor of a step: it is the same in each step.
 #[cfg(feature = "candle")]
-pub(crate) fn last_good(label: &str) -> Option<Good> {
-    with_seen(label, |seen| seen.good).flatten()
+#[derive(Clone, Copy)]
+pub(crate) struct Recurring {
+    label: usize,
+    ordinal: usize,
+    step: i128,
 }
 
-/// The tensor of that label is all right now.
 #[cfg(feature = "candle")]
-pub(crate) fn note_good(label: &str, rms: f64, abs_max: f64) {
-    let step = current_call().map(|call| call.step);
-    with_seen(label, |seen| seen.good = Some(Good { rms, abs_max, step }));
-}
+impl Recurring {
+    /// The next tensor that this place records under the label in the measured call that this thread is in. `None`:
+    /// which tensor it is in other steps cannot be told, since it is in no such call, or there are too many.
+    pub(crate) fn next(site: &RecordSite, label: &str) -> Option<Self> {
+        let call = current_call()?;
+        let place = Place {
+            site: (site.file().as_ptr().addr(), site.line()),
+            measured: Arc::as_ptr(&call.counter).addr(),
+        };
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
+        let label = known.label(place, label)?;
+        let ordinal = call.next_of(label);
+        known.has(label, ordinal).then_some(Self {
+            label,
+            ordinal,
+            step: call.step,
+        })
+    }
 
-/// Whether this look, on a step that is not captured, takes full statistics.
-#[cfg(feature = "candle")]
-pub(crate) fn looks_closely(label: &str, elements: usize) -> bool {
-    let turn = with_seen(label, |seen| {
-        let turn = seen.looks % SPARSE == 0;
-        seen.looks = seen.looks.wrapping_add(1);
-        turn
-    });
-    elements <= SMALL || turn.unwrap_or(false)
+    fn with<R>(self, look: impl FnOnce(&mut Seen) -> R) -> Option<R> {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = known.as_mut()?.tensors.get_mut(self.label)?;
+        seen.get_mut(self.ordinal).map(look)
+    }
+
+    /// Its last values that were all right.
+    pub(crate) fn last_good(self) -> Option<Good> {
+        self.with(|seen| seen.good).flatten()
+    }
+
+    /// It is all right now.
+    pub(crate) fn note_good(self, rms: f64, abs_max: f64) {
+        let step = Some(self.step);
+        self.with(|seen| seen.good = Some(Good { rms, abs_max, step }));
+    }
+
+    /// Whether this look, on a step that is not captured, takes full statistics.
+    pub(crate) fn looks_closely(self, elements: usize) -> bool {
+        let turn = self.with(|seen| {
+            let turn = seen.looks % SPARSE == 0;
+            seen.looks = seen.looks.wrapping_add(1);
+            turn
+        });
+        elements <= SMALL || turn.unwrap_or(false)
+    }
 }
 
 /// A value that is not finite and no mask's.

@@ -311,3 +311,44 @@ fn a_plain_backward_pass_is_enough() {
         assert_eq!(cut_in(&trace), ["layer norm"]);
     }
 }
+
+/// A number that is printed, or a row that is looked at, is no way of leaving the graph.
+#[test]
+fn a_debug_print_excuses_nobody() {
+    #[profile_span(name = "printed norm")]
+    fn printed_norm(norm: &LayerNorm, x: &Tensor) -> Result<Tensor> {
+        let y = norm.forward(x)?;
+        eprintln!("mean {}", y.mean_all()?.to_scalar::<f32>()?);
+        Ok(y)
+    }
+    #[profile_span(name = "printed row")]
+    fn printed_row(norm: &RmsNorm, x: &Tensor) -> Result<Tensor> {
+        let y = norm.forward(x)?;
+        eprintln!("row {:?}", y.get(0)?.to_vec1::<f32>()?);
+        Ok(y)
+    }
+    fn elsewhere(x: &Tensor) -> Result<Tensor> {
+        candle_nn::ops::softmax_last_dim(x)
+    }
+    /// Nothing in its text says what cuts.
+    #[profile_span(name = "printed helper")]
+    fn printed_helper(x: &Tensor) -> Result<Tensor> {
+        let y = elsewhere(x)?;
+        eprintln!("largest {}", y.max_all()?.to_vec0::<f32>()?);
+        Ok(y)
+    }
+    #[measured(name = "printed")]
+    fn step(norm: &LayerNorm, rms: &RmsNorm, w: &Var) -> Result<()> {
+        let x = w.exp()?;
+        let y = ((printed_norm(norm, &x)? + printed_row(rms, &x)?)? * printed_helper(&x)?)?;
+        backward(&loss_of(&(x + y)?)?).map(drop)
+    }
+    let norm = LayerNorm::new(ones(&[8]), numbers(&[8], 2.0), 1e-5);
+    let (rms, w) = (RmsNorm::new(ones(&[8]), 1e-6), variable(&[4, 8], 1.0));
+    let (ran, trace) = capture(|| step(&norm, &rms, &w));
+    ran.expect("a step");
+    assert_eq!(
+        cut_in(&trace),
+        ["printed norm", "printed row", "printed helper"]
+    );
+}

@@ -642,3 +642,46 @@ mod accumulation {
         });
     }
 }
+
+/// 11: numbers that are taken out of the graph, worked on, and made a tensor again by somebody else.
+mod numbers_taken_out {
+    use super::*;
+
+    fn tensor_of(numbers: Vec<f32>) -> Result<Tensor> {
+        Tensor::new(numbers, &Device::Cpu)
+    }
+
+    #[profile_span]
+    fn returns(values: &Tensor) -> Result<Tensor> {
+        let mut sum = 0.0;
+        let discounted = values.to_vec1::<f32>()?.into_iter().rev().map(|value| {
+            sum = 0.9 * sum + value;
+            sum
+        });
+        tensor_of(discounted.collect())
+    }
+
+    /// As many times the mean as there are values.
+    #[profile_span]
+    fn baseline(values: &Tensor) -> Result<Tensor> {
+        let mean = values.mean_all()?.to_scalar::<f32>()?;
+        Tensor::full(mean, values.shape(), values.device())
+    }
+
+    #[measured]
+    fn improve(critic: &[Linear], optimizer: &mut AdamW) -> Result<()> {
+        let values = network(critic, &numbers(&[4, 4], 1.0))?.squeeze(1)?;
+        let targets = (returns(&values)? - baseline(&values)?)?;
+        backward_step(optimizer, &loss_of(&(values - targets)?)?)
+    }
+
+    #[test]
+    fn is_silent() {
+        healthy(|| {
+            let critic = VarMap::new();
+            let nets = layers(&critic, &[4, 8, 1])?;
+            let mut optimizer = adam(&critic)?;
+            (0..2).try_for_each(|_| improve(&nets, &mut optimizer))
+        });
+    }
+}

@@ -3,6 +3,7 @@
 mod culprits;
 mod custom;
 mod healthy;
+mod overlaps;
 mod places;
 
 use candle_core::{DType, Device, Result, Tensor, Var};

@@ -41,6 +41,9 @@ pub(crate) struct Call {
     alarmed: AtomicBool,
     /// How often sites with `{#}` were reached in it, where it is watched and not captured.
     reached: Mutex<HashMap<usize, u64>>,
+    /// How many tensors have been recorded in it under each label that is known.
+    #[cfg(feature = "candle")]
+    recorded: Mutex<HashMap<usize, usize>>,
     /// The program said that this call is no step.
     withdrawn: AtomicBool,
     /// A wish of `capture_next` was used up by it.
@@ -238,6 +241,8 @@ impl Call {
             read: AtomicBool::new(false),
             alarmed: AtomicBool::new(false),
             reached: Mutex::default(),
+            #[cfg(feature = "candle")]
+            recorded: Mutex::default(),
             withdrawn: AtomicBool::new(false),
             wished: AtomicBool::new(false),
         })
@@ -276,6 +281,15 @@ impl Call {
         let alarmed = self.alarmed.load(Ordering::Relaxed);
         self.counter.alarming.store(alarmed, Ordering::Relaxed);
         self.counter.last_end.store(now_ns(), Ordering::Relaxed);
+    }
+
+    /// How many tensors of this label it has recorded, this one not counted.
+    #[cfg(feature = "candle")]
+    pub(crate) fn next_of(&self, label: usize) -> usize {
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = recorded.entry(label).or_default();
+        *next += 1;
+        *next - 1
     }
 }
 

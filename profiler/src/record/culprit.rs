@@ -24,12 +24,16 @@ impl Hints {
     pub(crate) const NO_BWD: Self = Self(1 << 6);
     /// `QMatMul`, `QTensor`.
     pub(crate) const QUANTIZED: Self = Self(1 << 7);
-    /// `detach`, `as_detached_tensor`, `detached`, and numbers taken out of tensors: `to_vec1`, `to_scalar`.
+    /// `detach`, `as_detached_tensor`, `detached`.
     pub(crate) const LEAVES: Self = Self(1 << 8);
     /// A tensor made of nothing: `zeros`, `from_vec`, `randn`.
     pub(crate) const CREATES: Self = Self(1 << 9);
     /// Steps and comparisons: `argmax`, `eq`, `round`.
     pub(crate) const STEPS: Self = Self(1 << 10);
+    /// One number taken out of a tensor, mostly to be shown: `to_scalar`.
+    pub(crate) const NUMBER: Self = Self(1 << 11);
+    /// Many of them, to be shown or to be worked on: `to_vec1`.
+    pub(crate) const NUMBERS: Self = Self(1 << 12);
 
     /// What has no backward pass in candle and is no measure of anything: never computed to be looked at alone.
     const LAYERS: Self = Self(
@@ -56,14 +60,17 @@ impl Hints {
         self.has(Self::LAYERS)
     }
 
-    /// Whether the graph is left on purpose.
+    /// Whether the graph is left on purpose: numbers are taken out of it and a tensor is made again. Numbers alone may be
+    /// a print.
     pub(crate) fn leaves(self) -> bool {
-        self.has(Self::LEAVES)
+        let takes_out = Self(Self::NUMBER.0 | Self::NUMBERS.0);
+        self.has(Self::LEAVES) || self.has(takes_out) && self.has(Self::CREATES)
     }
 
     /// Whether what comes out may not come from what went in.
     pub(crate) fn may_be_unrelated(self) -> bool {
-        self.has(Self(Self::CREATES.0 | Self::STEPS.0))
+        // Many numbers may go to a helper that makes a tensor of them; one makes no tensor of the same size.
+        self.has(Self(Self::CREATES.0 | Self::STEPS.0 | Self::NUMBERS.0))
     }
 
     /// What the name of a type or of an operation hints at.

@@ -23,18 +23,23 @@ pub(crate) struct Spot {
     pub(crate) span: u64,
     /// Whether the span is its own.
     pub(crate) own: bool,
+    /// What tells the spans around it from others, on whatever thread they are; the last is that of `span`.
+    pub(crate) chain: Vec<u64>,
+    /// When it was seen, in nanoseconds. Threads are not read in the order of time.
+    pub(crate) at: u64,
     pub(crate) name: String,
     pub(crate) file: &'static str,
     pub(crate) line: u32,
 }
 
-/// All that is known of a region's calls and backward passes, in their order.
+/// All that is known of a region's calls and backward passes.
 #[derive(Default)]
 pub(crate) struct Cuts {
     calls: Vec<Call>,
-    passes: Vec<(usize, Backward)>,
-    /// How many calls had been seen when the last span of a backward or optimizer step began.
-    stepped: Option<usize>,
+    /// Each with when it was seen.
+    passes: Vec<(u64, Backward)>,
+    /// When the last span of a backward or optimizer step began.
+    stepped: Option<u64>,
     /// The text of a function that ran calls `backward`.
     told: bool,
 }
@@ -86,13 +91,14 @@ impl Cuts {
         });
     }
 
-    pub(crate) fn passed(&mut self, pass: Backward) {
-        self.passes.push((self.calls.len(), pass));
+    /// A backward pass was seen at this time.
+    pub(crate) fn passed(&mut self, at: u64, pass: Backward) {
+        self.passes.push((at, pass));
     }
 
-    /// A span of a backward or optimizer step began.
-    pub(crate) fn stepped(&mut self) {
-        self.stepped = Some(self.calls.len());
+    /// A span of a backward or optimizer step began at this time.
+    pub(crate) fn stepped(&mut self, at: u64) {
+        self.stepped = self.stepped.max(Some(at));
     }
 
     /// A function ran whose text calls `backward`.
@@ -101,7 +107,7 @@ impl Cuts {
     }
 
     /// Whether a backward pass is known of, or likely.
-    pub(crate) fn descends(&self) -> bool {
+    pub(crate) fn knows_of_backward(&self) -> bool {
         !self.passes.is_empty() || self.stepped.is_some() || self.told
     }
 
@@ -126,11 +132,13 @@ impl Cuts {
         // Names say what is trained where those that are trained here have some.
         let in_use = reached.iter().flatten().any(|var| named(*var));
         let named = in_use.then_some(named);
-        let mut fates: Vec<Fate> = Vec::with_capacity(self.calls.len());
+        let mut calls: Vec<&Call> = self.calls.iter().collect();
+        calls.sort_by_key(|call| call.spot.at);
+        let mut earlier: Vec<(&Call, Fate)> = Vec::with_capacity(calls.len());
         let mut cuts: Vec<Cut> = Vec::new();
-        for (at, call) in self.calls.iter().enumerate() {
-            let fate = self.fate(at, call, &fates, reached.as_ref(), named);
-            fates.push(fate);
+        for call in calls {
+            let fate = self.fate(call, &earlier, reached.as_ref(), named);
+            earlier.push((call, fate));
             let Some(output) = call.crossing.outputs.first() else {
                 continue;
             };
@@ -175,19 +183,17 @@ impl Cuts {
 
     fn fate(
         &self,
-        at: usize,
         call: &Call,
-        fates: &[Fate],
+        earlier: &[(&Call, Fate)],
         reached: Option<&HashSet<u64>>,
         named: Option<&dyn Fn(u64) -> bool>,
     ) -> Fate {
         if call.crossing.meant {
             return Fate::Meant;
         }
-        let explained = self
-            .calls
+        let at = call.spot.at;
+        let explained = earlier
             .iter()
-            .zip(fates)
             .any(|(inner, fate)| inner.explains(call, *fate));
         let later: Vec<&Backward> = self
             .passes
@@ -228,12 +234,23 @@ impl Call {
             let outer = &outer.crossing.outputs;
             outer.iter().any(|outer| outer.serial == inner.serial)
         });
-        // Spans are numbered in the order of their starts: a later one that is over was inside.
-        let is_op = self.is_op();
-        let inside = outer.spot.own
-            && !outer.is_op()
-            && (self.spot.span > outer.spot.span || self.spot.span == outer.spot.span && is_op);
-        same_output || inside && fate != Fate::Innocent
+        same_output || fate != Fate::Innocent && self.is_inside(outer)
+    }
+
+    /// Whether it was made in the function or module that `outer` is.
+    fn is_inside(&self, outer: &Self) -> bool {
+        if outer.is_op() || !outer.spot.own {
+            return false;
+        }
+        let around = match self.spot.chain.split_last() {
+            Some((_, around)) if self.spot.own && !self.is_op() => around,
+            _ => &self.spot.chain,
+        };
+        outer
+            .spot
+            .chain
+            .last()
+            .is_some_and(|own| around.contains(own))
     }
 
     fn is_op(&self) -> bool {

@@ -8,6 +8,7 @@ struct Made {
     vars: Vec<u64>,
     serial: u64,
     elements: usize,
+    around: Vec<u64>,
 }
 
 impl Made {
@@ -41,6 +42,8 @@ impl Made {
         let spot = Spot {
             span: self.span,
             own: true,
+            chain: self.around.into_iter().chain([self.span]).collect(),
+            at: now(cuts),
             name: format!("span {}", self.span),
             file: "a.rs",
             line: u32::try_from(self.span % 100).unwrap(),
@@ -56,17 +59,24 @@ fn made(span: u64) -> Made {
         vars: vec![1, 2],
         serial: 1000 + span,
         elements: 12,
+        around: Vec::new(),
     }
+}
+
+/// A time after all that has been seen.
+fn now(cuts: &Cuts) -> u64 {
+    (cuts.calls.len() + cuts.passes.len()) as u64
 }
 
 /// A backward pass whose loss reaches these variables, with entries for these tensors of 12 elements.
 fn pass(cuts: &mut Cuts, reached: &[u64], entries: &[u64]) {
-    cuts.passed(Backward {
+    let pass = Backward {
         root: Some(5000),
         reached: Some(reached.to_vec()),
         entries: Some(entries.iter().map(|serial| (*serial, 12)).collect()),
         graph: None,
-    });
+    };
+    cuts.passed(now(cuts), pass);
 }
 
 fn spans(cuts: &Cuts) -> Vec<u64> {
@@ -109,16 +119,17 @@ fn a_variable_that_no_loss_reaches_accuses_and_two_losses_reach_more() {
 #[test]
 fn an_inner_call_explains_the_outer_one_and_a_sibling_does_not() {
     let mut cuts = Cuts::default();
-    // Span 11 ends inside of 10; 12 begins after that has ended.
-    for span in [11, 10, 12] {
+    // Span 11 ends inside of 10, 13 as well but not inside of 12.
+    for (span, around) in [(11, 10), (13, 10), (12, 1), (10, 1)] {
         Made {
             hints: Hints::LAYER_NORM.0,
+            around: vec![around],
             ..made(span)
         }
         .call(&mut cuts);
     }
     pass(&mut cuts, &[3], &[]);
-    assert_eq!(spans(&cuts), [11, 12]);
+    assert_eq!(spans(&cuts), [11, 13, 12]);
 }
 
 #[test]
@@ -126,6 +137,7 @@ fn an_inner_call_that_detaches_explains_the_outer_one_too() {
     let mut cuts = Cuts::default();
     Made {
         hints: Hints::LEAVES.0,
+        around: vec![1, 10],
         ..made(11)
     }
     .call(&mut cuts);

@@ -207,6 +207,9 @@ impl Elsewhere {
     }
 }
 
+/// What observing took beyond its evidence is told where it is more than telling takes.
+const TOLD_NS: u64 = 200;
+
 /// Runs `make` and books what it observes, and the time that takes.
 pub(crate) fn observe(
     recorder: &'static Recorder,
@@ -220,6 +223,10 @@ pub(crate) fn observe(
         recorder.observe(owner(), evidence, now.saturating_sub(since));
         since = super::clock().raw();
     });
+    let now = super::clock().raw();
+    if super::clock().delta_as_nanos(since, now) > TOLD_NS {
+        recorder.spent(now.saturating_sub(since));
+    }
 }
 
 #[cfg(test)]

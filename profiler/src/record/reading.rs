@@ -67,10 +67,30 @@ enum What {
         measured: bool,
         recursive: bool,
     },
-    /// A span that has its lines elsewhere: a detached one of this stack, or another's inside which it runs.
-    Elsewhere,
-    /// A span that is not recorded: what happens in it is its parent's.
-    Unrecorded,
+    /// A span that has its lines elsewhere: a detached one of this stack, or another's inside which it runs. `None`: the
+    /// root.
+    Elsewhere(Option<Arc<SpanCell>>),
+    /// A span that is not recorded: what happens in it is its parent's. The number tells it from others.
+    Unrecorded(u64),
+}
+
+impl Frame {
+    /// What tells its span, and those around it on other threads, from others.
+    fn chain(&self) -> Vec<u64> {
+        match &self.what {
+            What::Span { .. } => vec![self.id],
+            What::Unrecorded(number) => vec![*number],
+            What::Elsewhere(cell) => chain_of(cell.as_ref()),
+        }
+    }
+}
+
+/// The numbers of a span and of those around it, from the outermost in.
+fn chain_of(cell: Option<&Arc<SpanCell>>) -> Vec<u64> {
+    let cells = std::iter::successors(cell, |cell| cell.parent.as_ref());
+    let mut chain: Vec<u64> = cells.filter_map(|cell| cell.id()).collect();
+    chain.reverse();
+    chain
 }
 
 /// Where a span is whose path is asked for.
@@ -255,7 +275,7 @@ impl Reading {
                 let name = cell
                     .as_ref()
                     .map_or(SpanName::Root, |cell| SpanName::of_cell(cell));
-                self.enter(id, name, now, What::Elsewhere);
+                self.enter(id, name, now, What::Elsewhere(cell.clone()));
                 let source = cell.as_ref().and_then(|cell| cell.source.as_ref());
                 if let (Some(frame), Some(site)) =
                     (self.stack.last_mut(), source.and_then(SpanSource::site))
@@ -266,7 +286,8 @@ impl Reading {
             Cold::OpenDetached { cell, on_stack } => {
                 let id = replay.open_detached(&cell);
                 if on_stack {
-                    self.enter(id, SpanName::of_cell(&cell), now, What::Elsewhere);
+                    let what = What::Elsewhere(Some(Arc::clone(&cell)));
+                    self.enter(id, SpanName::of_cell(&cell), now, what);
                     self.in_step_of(&cell);
                 }
             }
@@ -289,7 +310,7 @@ impl Reading {
             } => {
                 let detached = self.detached();
                 let mut since = 0;
-                let (id, span, inside) = match owner {
+                let (id, span, inside) = match &owner {
                     Owner::Innermost => match self.stack.last() {
                         Some(frame) => {
                             since = frame.start_ns;
@@ -310,7 +331,7 @@ impl Reading {
                     }
                     Owner::Cell(cell) => {
                         let id = cell.id().unwrap_or(ROOT);
-                        (id, SpanName::of_cell(&cell), Inside::Elsewhere)
+                        (id, SpanName::of_cell(cell), Inside::Elsewhere)
                     }
                 };
                 let name = span.clone();
@@ -319,16 +340,26 @@ impl Reading {
                     Inside::EndedOnStack => self.path(Some(&name)),
                     Inside::Elsewhere => name.resolve().into_owned(),
                 };
+                let chain = &|| match (&owner, &inside) {
+                    (Owner::Cell(cell), _) => chain_of(Some(cell)),
+                    (_, Inside::EndedOnStack) => self.chain(Some(id)),
+                    _ => self.chain(None),
+                };
                 let at = Where {
                     id,
                     span,
                     path,
+                    chain,
                     detached,
                     now,
                     since,
                 };
                 replay.evidence(at, evidence);
                 let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(cost));
+                self.overhead(replay, cost);
+            }
+            Cold::Spent { ticks: spent } => {
+                let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(spent));
                 self.overhead(replay, cost);
             }
             Cold::Waited { ticks: waited } => {
@@ -351,6 +382,12 @@ impl Reading {
         let open = self.stack.iter().map(|frame| &frame.name);
         let names: Vec<_> = open.chain(ended).map(SpanName::resolve).collect();
         names.join(" > ")
+    }
+
+    /// What tells the open spans from others, from the outermost in, then the one that has ended.
+    fn chain(&self, ended: Option<u64>) -> Vec<u64> {
+        let open = self.stack.iter().flat_map(Frame::chain);
+        open.chain(ended).collect()
     }
 
     fn innermost_name(&self) -> SpanName {
@@ -390,7 +427,8 @@ impl Reading {
         let parent = self.stack.last().map_or(ROOT, |frame| frame.id);
         if measured.is_none() && !replay.admits(source) {
             replay.inner += 1;
-            return self.enter(parent, self.innermost_name(), now, What::Unrecorded);
+            let what = What::Unrecorded(replay.next_unrecorded());
+            return self.enter(parent, self.innermost_name(), now, what);
         }
         let id = replay.next_id();
         let row = replay.start_line(
@@ -487,8 +525,8 @@ impl Reading {
                 measured,
                 recursive,
             } => (row, measured, recursive),
-            What::Elsewhere => return self.close_elsewhere(replay, &frame),
-            What::Unrecorded => return self.overhead(replay, overhead),
+            What::Elsewhere(_) => return self.close_elsewhere(replay, &frame),
+            What::Unrecorded(_) => return self.overhead(replay, overhead),
         };
         replay.budget.release(SPAN_END);
         let duration = now.saturating_sub(frame.start_ns);

@@ -3,8 +3,8 @@
 use candle_core::{DType, Tensor};
 
 use super::stats::{self, AlarmOn, Statistics};
-use crate::nonfinite::{self, Found};
-use crate::record::Evidence;
+use crate::nonfinite::{Found, Recurring};
+use crate::record::{Evidence, RecordSite};
 use crate::view::summary;
 
 /// What alarms, as the user has set it.
@@ -15,18 +15,38 @@ fn on() -> AlarmOn {
     }
 }
 
+/// Which tensor it is in other steps, and whether it may hold anything.
+#[derive(Clone, Copy)]
+pub(super) struct Which {
+    recurring: Option<Recurring>,
+    allow_nonfinite: bool,
+}
+
+impl Which {
+    pub(super) fn next(site: &RecordSite, label: &str) -> Self {
+        let allow_nonfinite = site.allows_nonfinite();
+        Self {
+            recurring: match allow_nonfinite {
+                true => None,
+                false => Recurring::next(site, label),
+            },
+            allow_nonfinite,
+        }
+    }
+}
+
 /// The statistics as evidence, and what is wrong with the tensor, going by them; if nothing is, they are kept as its last
 /// good ones. `tensor`: where it can be looked at again.
 pub(super) fn evidence(
     label: &str,
+    which: Which,
     (dims, dtype): (&[usize], DType),
     tensor: Option<&Tensor>,
-    allow_nonfinite: bool,
     statistics: Statistics,
 ) -> (Evidence, Option<Found>) {
-    let found = match allow_nonfinite {
+    let found = match which.allow_nonfinite {
         true => None,
-        false => judged(label, (dims, dtype), tensor, &statistics),
+        false => judged(label, which.recurring, (dims, dtype), tensor, &statistics),
     };
     let evidence = Evidence::Statistics {
         alarm: Some(found.is_some()),
@@ -38,6 +58,7 @@ pub(super) fn evidence(
 
 fn judged(
     label: &str,
+    which: Option<Recurring>,
     what: (&[usize], DType),
     tensor: Option<&Tensor>,
     statistics: &Statistics,
@@ -47,12 +68,14 @@ fn judged(
         AlarmOn::AnyNonFinite => statistics.non_finite > 0,
     };
     if !alarms {
-        nonfinite::note_good(label, statistics.rms, statistics.abs_max);
+        if let Some(which) = which {
+            which.note_good(statistics.rms, statistics.abs_max);
+        }
         return None;
     }
     Some(Found {
         what: described(label, what, tensor, statistics),
-        before: nonfinite::last_good(label),
+        before: which.and_then(Recurring::last_good),
     })
 }
 
@@ -75,10 +98,11 @@ fn described(
     format!("{label} ({what}): {}", shown.non_finite_text())
 }
 
-fn looked_at(label: &str, tensor: &Tensor) -> Option<Found> {
+fn looked_at(label: &str, which: Option<Recurring>, tensor: &Tensor) -> Option<Found> {
     let statistics = stats::statistics(tensor).ok()?;
     judged(
         label,
+        which,
         (tensor.dims(), tensor.dtype()),
         Some(tensor),
         &statistics,
@@ -86,15 +110,16 @@ fn looked_at(label: &str, tensor: &Tensor) -> Option<Found> {
 }
 
 /// What is wrong with the tensor, on a step that is not captured: mostly one quick test.
-pub(crate) fn watched(label: &str, tensor: &Tensor) -> Option<Found> {
+pub(crate) fn watched(site: &RecordSite, label: &str, tensor: &Tensor) -> Option<Found> {
+    let which = Recurring::next(site, label);
     if crate::device::is_recording(tensor.device()) {
         return None;
     }
-    let close = nonfinite::looks_closely(label, tensor.elem_count());
+    let close = which.is_some_and(|which| which.looks_closely(tensor.elem_count()));
     if !close && stats::has_alarm(tensor, on()).ok()?.is_none() {
         return None;
     }
-    looked_at(label, tensor)
+    looked_at(label, which, tensor)
 }
 
 /// What is wrong with the gradients of a backward pass: of the variable that was used first.
@@ -115,5 +140,5 @@ pub(crate) fn watched_gradients(
         Some(name) => format!("gradient of {name}"),
         None => "gradient of a variable without a name".to_owned(),
     };
-    looked_at(&label, gradient)
+    looked_at(&label, None, gradient)
 }

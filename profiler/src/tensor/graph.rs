@@ -1,8 +1,9 @@
 //! candle's graph of operations, as far as its public functions show it.
 
+use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use candle_core::backprop::GradStore;
 use candle_core::{Device, Tensor, TensorId};
@@ -49,11 +50,39 @@ pub(crate) fn mark_first() {
     FIRST.get_or_init(now);
 }
 
+/// Numbers of variables that are kept for tensors that may be asked about again.
+const MOST_KNOWN: usize = 1 << 20;
+
+/// The variables that tensors depend on, by the tensors' numbers.
+#[derive(Default)]
+struct Known {
+    of: HashMap<u64, Arc<[u64]>>,
+    /// The last ones found: what follows in a chain mostly depends on the same.
+    last: Arc<[u64]>,
+    size: usize,
+}
+
+impl Known {
+    fn learn(&mut self, tensor: u64, variables: Vec<u64>) -> Arc<[u64]> {
+        self.size += 1;
+        if *self.last != *variables {
+            self.size += variables.len();
+            self.last = variables.into();
+        }
+        if self.size <= MOST_KNOWN {
+            self.of.insert(tensor, Arc::clone(&self.last));
+        }
+        Arc::clone(&self.last)
+    }
+}
+
 /// What watching the graph of a region needs to know.
 pub(crate) struct Watch {
     /// The number of a tensor made when the region began.
     pub(super) since: u64,
     visits: AtomicU64,
+    /// What has been found out of tensors: no two ever have the same number.
+    known: Mutex<Known>,
     /// The variables that the last loss depends on.
     reached: Mutex<Option<Vec<Entry>>>,
 }
@@ -63,14 +92,19 @@ impl Watch {
         Self {
             since: now(),
             visits: AtomicU64::new(0),
+            known: Mutex::default(),
             reached: Mutex::new(None),
         }
     }
 
     /// The variables that a tensor depends on; `None`: too much has been visited in this region.
-    pub(super) fn variables(&self, tensor: &Tensor) -> Option<Vec<u64>> {
+    pub(super) fn variables(&self, tensor: &Tensor) -> Option<Arc<[u64]>> {
+        let own = serial(tensor.id());
         if tensor.is_variable() {
-            return Some(vec![serial(tensor.id())]);
+            return Some(Arc::new([own]));
+        }
+        if let Some(known) = self.known().of.get(&own) {
+            return Some(Arc::clone(known));
         }
         if self.visits.load(Ordering::Relaxed) > MOST_VISITS {
             return None;
@@ -78,7 +112,12 @@ impl Watch {
         let nodes = tensor.sorted_nodes();
         self.visits.fetch_add(nodes.len() as u64, Ordering::Relaxed);
         let variables = nodes.iter().filter(|node| node.is_variable());
-        Some(variables.map(|node| serial(node.id())).collect())
+        let variables = variables.map(|node| serial(node.id())).collect();
+        Some(self.known().learn(own, variables))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The variables that the last loss depends on.
@@ -189,6 +228,30 @@ mod tests {
     fn later_tensors_have_larger_numbers() {
         let (a, b) = (now(), now());
         assert!(0 < a && a < b, "{a} {b}");
+    }
+
+    #[test]
+    fn what_a_tensor_depends_on_is_found_out_once() {
+        let device = Device::Cpu;
+        let (v, w) = (
+            Var::new(1f32, &device).unwrap(),
+            Var::new(2f32, &device).unwrap(),
+        );
+        let x = (v.as_tensor() * w.as_tensor()).unwrap().exp().unwrap();
+        let y = x.exp().unwrap();
+        let watch = Watch::begin();
+        let mut expected = [serial(v.id()), serial(w.id())];
+        expected.sort_unstable();
+        for _ in 0..3 {
+            for tensor in [&x, &y] {
+                let mut found = watch.variables(tensor).unwrap().to_vec();
+                found.sort_unstable();
+                assert_eq!(found, expected);
+            }
+        }
+        // Four tensors make the first, five the second.
+        assert_eq!(watch.visits.load(Ordering::Relaxed), 4 + 5);
+        assert_eq!(*watch.variables(w.as_tensor()).unwrap(), [serial(w.id())]);
     }
 
     #[test]

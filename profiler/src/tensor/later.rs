@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use candle_core::{DType, Result, Tensor};
 
-use super::alarms;
+use super::alarms::{self, Which};
 use super::stats::{self, Pending};
 use crate::nonfinite::Found;
 use crate::record::Evidence;
@@ -15,7 +15,7 @@ pub(crate) struct Later {
     label: String,
     dims: Vec<usize>,
     dtype: DType,
-    allow_nonfinite: bool,
+    which: Which,
     pending: Mutex<Option<Pending>>,
     told: OnceLock<Told>,
 }
@@ -37,12 +37,12 @@ impl Later {
     ///
     /// # Errors
     /// What the device reports.
-    pub(super) fn begin(label: &str, tensor: &Tensor, allow_nonfinite: bool) -> Result<Arc<Self>> {
+    pub(super) fn begin(label: &str, which: Which, tensor: &Tensor) -> Result<Arc<Self>> {
         Ok(Arc::new(Self {
             label: label.to_owned(),
             dims: tensor.dims().to_vec(),
             dtype: tensor.dtype(),
-            allow_nonfinite,
+            which,
             pending: Mutex::new(Some(stats::begin(tensor)?)),
             told: OnceLock::new(),
         }))
@@ -70,9 +70,9 @@ impl Later {
         let (evidence, found) = match statistics {
             Ok(statistics) => alarms::evidence(
                 &self.label,
+                self.which,
                 (&self.dims, self.dtype),
                 None,
-                self.allow_nonfinite,
                 statistics,
             ),
             Err(error) => {
@@ -115,6 +115,7 @@ mod tests {
     use candle_core::{Device, Tensor};
 
     use super::*;
+    use crate::record::{Name, RecordSite};
 
     /// What two records of one tensor have in common.
     type Figures = (String, u64, f64, Option<bool>, Option<Vec<usize>>);
@@ -137,15 +138,16 @@ mod tests {
                 .unwrap(),
             Tensor::new(&[[1f32], [f32::NEG_INFINITY]], &device).unwrap(),
         ];
+        let site = RecordSite(Name::Text("a"), file!(), line!(), false, Name::Text(""));
         let mut at_once = Vec::new();
         let mut later = Vec::new();
         for (tensor, label) in tensors.iter().zip(["a", "b", "c"]) {
-            let found = super::super::evidence(label, tensor, false, &mut |evidence| {
+            let found = super::super::evidence(&site, label, tensor, &mut |evidence| {
                 at_once.push(evidence);
             });
             assert_eq!(found.is_some(), label == "a");
             ALL_WAIT.set(true);
-            let found = super::super::evidence(label, tensor, false, &mut |evidence| {
+            let found = super::super::evidence(&site, label, tensor, &mut |evidence| {
                 later.push(evidence);
             });
             ALL_WAIT.set(false);

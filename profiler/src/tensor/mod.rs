@@ -36,7 +36,7 @@ pub use wrap::{ByMode, ObserveExt, Plain, Profiled, Wrapped, profiled};
 use crate::instrument::candle::{device_label, dtype_label, tensor_id};
 use crate::nonfinite::Found;
 use crate::observe::{Observe, ObserveScalar, Observer, ScalarObserver};
-use crate::record::Evidence;
+use crate::record::{Evidence, RecordSite};
 use crate::trace::{
     MemoryCategory, TensorEvent, TensorExtra, TensorStatsEvent, TensorStatsExtra,
     dense_tensor_bytes,
@@ -44,13 +44,13 @@ use crate::trace::{
 use stats::Statistics;
 
 impl Observe for Tensor {
-    fn observe(&self, observer: &mut Observer<'_>) {
+    fn observe_into(&self, observer: &mut Observer<'_>) {
         observer.tensor(self);
     }
 }
 
 impl Observe for Var {
-    fn observe(&self, observer: &mut Observer<'_>) {
+    fn observe_into(&self, observer: &mut Observer<'_>) {
         observer.tensor(self.as_tensor());
     }
 }
@@ -96,18 +96,19 @@ fn scalar(tensor: &Tensor) -> candle_core::Result<f64> {
 /// What is recorded of a labelled tensor: what it is, and the statistics of its elements. Gives what is not finite
 /// and should be.
 pub(crate) fn evidence(
+    site: &RecordSite,
     label: &str,
     tensor: &Tensor,
-    allow_nonfinite: bool,
     emit: &mut dyn FnMut(Evidence),
 ) -> Option<Found> {
     let mut found = None;
+    let which = alarms::Which::next(site, label);
     if crate::device::is_recording(tensor.device()) {
         emit(Evidence::Note(format!(
             "no statistics of {label}: the device was recording a graph"
         )));
     } else if later::waits(tensor) {
-        emit(match Later::begin(label, tensor, allow_nonfinite) {
+        emit(match Later::begin(label, which, tensor) {
             Ok(later) => Evidence::Later(later),
             Err(error) => Evidence::Note(format!("no statistics of {label}: {error}")),
         });
@@ -116,7 +117,7 @@ pub(crate) fn evidence(
             Ok(statistics) => {
                 let what = (tensor.dims(), tensor.dtype());
                 let (evidence, bad) =
-                    alarms::evidence(label, what, Some(tensor), allow_nonfinite, statistics);
+                    alarms::evidence(label, which, what, Some(tensor), statistics);
                 found = bad;
                 evidence
             }
@@ -212,9 +213,9 @@ pub(crate) fn as_tensor<T: ?Sized>(value: &T) -> Option<&Tensor> {
         // least as long as the borrow of `value`.
         return Some(unsafe { *at.cast::<&Tensor>() });
     }
-    if is == typeid::of::<Var>() {
-        // SAFETY: `T` is `Var`.
-        return Some(unsafe { &*at.cast::<Var>() }.as_tensor());
+    if is == typeid::of::<&&Tensor>() {
+        // SAFETY: `T` is `&&Tensor`, which lives at least as long as the borrow of `value`.
+        return Some(unsafe { **at.cast::<&&Tensor>() });
     }
     if is == typeid::of::<&Var>() {
         // SAFETY: `T` is `&Var`, which lives at least as long as the borrow of `value`.
@@ -232,14 +233,19 @@ pub(crate) fn as_tensor<T: ?Sized>(value: &T) -> Option<&Tensor> {
     None
 }
 
-/// A tensor of another candle than ours cannot be read: says so, once, and how to find out where it comes from.
-fn tell_foreign(type_name: &str) {
-    // Ours has been recognised by now in these forms, but not behind two references.
+/// Whether a value that was not recognised as one of ours is a tensor all the same.
+fn is_foreign(type_name: &str) -> bool {
+    // Ours has been recognised by now in these forms, but not behind any number of references.
     let bare = type_name
         .strip_prefix("&mut ")
         .or_else(|| type_name.strip_prefix('&'))
         .unwrap_or(type_name);
-    if bare == std::any::type_name::<Tensor>() || bare.ends_with("candle_core::tensor::Tensor") {
+    bare == std::any::type_name::<Tensor>()
+}
+
+/// A tensor of another candle than ours cannot be read: says so, once, and how to find out where it comes from.
+fn tell_foreign(type_name: &str) {
+    if is_foreign(type_name) {
         crate::say::once(
             "an argument is a `Tensor` of another candle-core than the one candle-profiler was built with, and cannot \
              be read; `cargo tree -d -i candle-core` shows which crates bring which",
@@ -259,12 +265,29 @@ mod tests {
         let id = tensor.id();
         assert_eq!(as_tensor(&tensor).map(Tensor::id), Some(id));
         assert_eq!(as_tensor(&&tensor).map(Tensor::id), Some(id));
+        assert_eq!(as_tensor(&&&tensor).map(Tensor::id), Some(id));
         assert_eq!(as_tensor(&&mut tensor).map(Tensor::id), Some(id));
         assert_eq!(as_tensor(&Some(tensor.clone())).map(Tensor::id), Some(id));
         assert_eq!(as_tensor(&Some(&tensor)).map(Tensor::id), Some(id));
         assert!(as_tensor(&None::<Tensor>).is_none());
         assert!(as_tensor(&7_u32).is_none());
         assert!(as_tensor("text").is_none());
+    }
+
+    #[test]
+    fn only_a_tensor_that_is_not_ours_is_foreign() {
+        for (name, foreign) in [
+            ("candle_core::tensor::Tensor", true),
+            ("&candle_core::tensor::Tensor", true),
+            ("&mut candle_core::tensor::Tensor", true),
+            // Behind more than that, ours may be meant.
+            ("&&&candle_core::tensor::Tensor", false),
+            ("alloc::vec::Vec<candle_core::tensor::Tensor>", false),
+            ("my_candle_core::tensor::Tensor", false),
+            ("u32", false),
+        ] {
+            assert_eq!(is_foreign(name), foreign, "{name}");
+        }
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Replay {
     /// Tells of the places that cut the graph.
     fn cut_graphs(&mut self) {
         let (nodes, bytes) = self.built;
-        if nodes > 0 && !self.cuts.descends() {
+        if nodes > 0 && !self.cuts.knows_of_backward() {
             self.digest.unused_graph(nodes, bytes);
         }
         for mut cut in self.cuts.judge(&|var| names::of(var).is_some()) {

@@ -14,6 +14,8 @@ pub(in crate::record) struct Where<'a> {
     pub(in crate::record) span: SpanName,
     /// Names the span and those around it.
     pub(in crate::record) path: &'a dyn Fn() -> String,
+    /// What tells the spans around it, and it, from others.
+    pub(in crate::record) chain: &'a dyn Fn() -> Vec<u64>,
     /// The span or one around it says that the graph ends in it.
     pub(in crate::record) detached: bool,
     /// When it was recorded, in nanoseconds.
@@ -28,6 +30,7 @@ impl Replay {
             id,
             span,
             path,
+            chain,
             detached,
             now,
             since,
@@ -96,8 +99,12 @@ impl Replay {
                 self.gradient(event);
             }
             Evidence::Crossing { crossing, site } => {
-                self.cuts
-                    .crossed(spot(id, &span, site), *crossing, detached);
+                let spot = Spot {
+                    chain: chain(),
+                    at: now,
+                    ..spot(id, &span, site)
+                };
+                self.cuts.crossed(spot, *crossing, detached);
             }
             Evidence::Built { nodes, bytes } => self.built = self.built.max((nodes, bytes)),
             Evidence::Backward(pass) => {
@@ -108,7 +115,7 @@ impl Replay {
                     self.digest
                         .note("the loss depends on no variable: nothing gets a gradient");
                 }
-                self.cuts.passed(*pass);
+                self.cuts.passed(now, *pass);
             }
             Evidence::Note(problem) => self.digest.note(problem),
         }
@@ -122,6 +129,7 @@ impl Replay {
                 id,
                 span,
                 path: &|| path.clone(),
+                chain: &Vec::new,
                 detached: false,
                 now: 0,
                 since: 0,
@@ -186,6 +194,8 @@ fn spot(id: u64, span: &SpanName, site: Option<&RecordSite>) -> Spot {
     Spot {
         span: id,
         own: site.is_none(),
+        chain: Vec::new(),
+        at: 0,
         name,
         file,
         line,

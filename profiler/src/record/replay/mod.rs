@@ -55,6 +55,8 @@ pub(super) struct Replay {
     pub(super) budget: Budget,
     pub(super) lines: Vec<u8>,
     pub(super) last_id: u64,
+    /// The last span that is not recorded; they are counted down, so that none has the number of one that is.
+    last_unrecorded: u64,
     pub(super) gradients: u64,
     sites: HashMap<usize, Site, BuildHasherDefault<AddressHasher>>,
     site_names: HashSet<Box<[u8]>>,
@@ -103,6 +105,7 @@ impl Replay {
             budget: Budget::new(limits.budget),
             lines: Vec::new(),
             last_id: ROOT,
+            last_unrecorded: u64::MAX,
             gradients: 0,
             sites: HashMap::default(),
             site_names: HashSet::new(),
@@ -185,6 +188,12 @@ impl Replay {
         self.last_id
     }
 
+    /// Tells a span that is not recorded from all others.
+    pub(super) fn next_unrecorded(&mut self) -> u64 {
+        self.last_unrecorded -= 1;
+        self.last_unrecorded
+    }
+
     pub(super) fn line(&mut self, event: &TraceEvent) {
         let before = self.lines.len();
         // Our events hold finite numbers and text only; a line that cannot be written is left out whole.
@@ -220,9 +229,9 @@ impl Replay {
             step,
             Some(ExecutionStep::Backward | ExecutionStep::Optimizer)
         ) {
-            self.cuts.stepped();
+            self.cuts.stepped(start_ns);
         }
-        if source.site().is_some_and(|site| site.opens().descends) {
+        if source.site().is_some_and(|site| site.opens().calls_backward) {
             self.cuts.told();
         }
         let site = self.sites.entry(source.key()).or_insert_with(|| {

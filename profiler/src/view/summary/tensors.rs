@@ -165,8 +165,11 @@ impl Tensors {
             match self.first_alarm {
                 None => {
                     let mut text = format!("{}: {}", whole(), statistics.non_finite_text());
-                    if let Some(good) = row.good.or(statistics.before) {
+                    // Many tensors may have one label: which of them came before is known only where it was recorded.
+                    if let Some(good) = statistics.before {
                         text += &format!("; before that {}", good.text());
+                    } else if let Some(good) = row.good {
+                        text += &format!("; the last of this label before it: {}", good.text());
                     }
                     self.first_alarm = Some(text);
                 }

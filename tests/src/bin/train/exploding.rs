@@ -63,6 +63,39 @@ pub(crate) fn caught(steps: u32) -> Result<()> {
     Ok(())
 }
 
+/// What two regions call: each layer is a hundred times as large as the one before.
+#[profile_step(forward)]
+fn through_layers(x: &Tensor, bad: bool) -> CandleResult<Tensor> {
+    let mut x = x.clone();
+    for at in 0..3 {
+        let factor = if bad && at == 1 { f64::NAN } else { 100.0 };
+        #[record_stats("hidden")]
+        let hidden = (&x * factor)?;
+        x = hidden;
+    }
+    Ok(x)
+}
+
+#[measured]
+fn layers_step(x: &Tensor, bad: bool) -> CandleResult<Tensor> {
+    through_layers(x, bad)
+}
+
+#[measured(infer)]
+fn layers_evaluated(x: &Tensor) -> CandleResult<Tensor> {
+    through_layers(&(x * 7.0)?, false)
+}
+
+/// One label for many tensors; in the last step but one the second of them goes bad.
+pub(crate) fn layers(steps: u32) -> Result<()> {
+    let x = Tensor::ones(4, DType::F32, &Device::Cpu)?;
+    for step in 1..=steps {
+        layers_evaluated(&x)?;
+        layers_step(&(&x * f64::from(step))?, step + 1 == steps)?;
+    }
+    Ok(())
+}
+
 #[profile_step(forward)]
 #[record_stats("masked")]
 fn masked(scores: &Tensor, #[record_stats("mask")] mask: &Tensor) -> CandleResult<Tensor> {
@@ -91,6 +124,42 @@ pub(crate) fn masks(calls: u32) -> Result<()> {
     let scores = Tensor::ones((4, 4), DType::F32, &Device::Cpu)?;
     for _ in 0..calls {
         attend(&scores, &mask)?;
+    }
+    Ok(())
+}
+
+/// Attention in which one position may see nothing: the softmax of a row of -inf is NaN.
+pub(crate) fn masked_row(calls: u32) -> Result<()> {
+    let mut mask = vec![0f32; 16];
+    mask[4..8].fill(f32::NEG_INFINITY);
+    let mask = Tensor::from_vec(mask, (4, 4), &Device::Cpu)?;
+    let scores = Tensor::ones((4, 4), DType::F32, &Device::Cpu)?;
+    for _ in 0..calls {
+        attend(&scores, &mask)?.matmul(&scores)?;
+    }
+    Ok(())
+}
+
+/// An entropy whose probabilities reach zero: `0 · ln 0` is NaN, though neither factor is.
+#[measured]
+fn entropy_step(logits: &Var, scale: f64) -> CandleResult<Tensor> {
+    #[record_stats("probabilities")]
+    let p = candle_nn::ops::softmax(&(logits.as_tensor() * scale)?, 1)?;
+    #[record_stats("logarithms")]
+    let log = p.log()?;
+    #[record_stats("products")]
+    let products = (p * log)?;
+    #[record_scalar("entropy")]
+    let entropy = products.sum_all()?.neg()?;
+    backward(&entropy)?;
+    Ok(entropy)
+}
+
+/// The logits grow from step to step.
+pub(crate) fn log_of_zero(steps: u32) -> Result<()> {
+    let logits = Var::new(&[[0f32, 1.0], [2.0, -2.0]], &Device::Cpu)?;
+    for step in 1..=steps {
+        entropy_step(&logits, f64::from(step) * 10.0)?;
     }
     Ok(())
 }

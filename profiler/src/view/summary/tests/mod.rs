@@ -196,8 +196,8 @@ train_step: train step 2 on cpu, 10.0 ms
 
 problems
   first value that is not finite: logits (f32 [64, 10] in Model::forward): 3
-    of 640 values (2 NaN, 1 +inf), first at [4, 2]; before that rms 1.25, abs
-    max 2.5
+    of 640 values (2 NaN, 1 +inf), first at [4, 2]; the last of this label
+    before it: rms 1.25, abs max 2.5
   all zero: mask (f32 [2, 2] in Model::forward)
   all equal: ones (f32 [2] in Model::forward)
 
