@@ -21,6 +21,7 @@ mod label;
 mod manifest;
 mod ops;
 mod params;
+mod place;
 mod site;
 mod statements;
 mod target;

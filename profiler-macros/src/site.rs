@@ -203,27 +203,29 @@ impl Context {
         let measure = &measured.measure;
         let mut body = TokenStream::new();
         if let Some(device) = &measure.device {
-            body.extend(quote_spanned!(site=> #private::Details::device(details, &(#device));));
+            body.extend(quote_spanned!(site=> #private::Details::device(candle_profiler_details, &(#device));));
         }
         if let Some(items) = &measure.items {
-            body.extend(quote_spanned!(site=> #private::Details::items(details, #items);));
+            body.extend(
+                quote_spanned!(site=> #private::Details::items(candle_profiler_details, #items);),
+            );
         }
         if let Some(plan) = &measure.gradients {
-            body.extend(quote_spanned!(site=> #private::Details::gradients(details, #plan);));
+            body.extend(quote_spanned!(site=> #private::Details::gradients(candle_profiler_details, #plan);));
         }
         for (key, value) in measure.tags.iter().flatten() {
             let key = string(key);
-            body.extend(quote_spanned!(site=> #private::Details::tag(details, #key, &(#value));));
+            body.extend(quote_spanned!(site=> #private::Details::tag(candle_profiler_details, #key, &(#value));));
         }
         if measure.device.is_none() {
             for probe in probes {
-                body.extend(quote_spanned!(site=> #private::Details::argument(details, &#probe);));
+                body.extend(quote_spanned!(site=> #private::Details::argument(candle_profiler_details, &#probe);));
             }
         }
         if body.is_empty() {
             quote_spanned!(site=> |_| {})
         } else {
-            quote_spanned!(site=> |details| { #body })
+            quote_spanned!(site=> |candle_profiler_details| { #body })
         }
     }
 

@@ -215,10 +215,27 @@ impl Writer<'_> {
         self.set.records.iter().enumerate().map(record).collect()
     }
 
+    /// An assignment whose value is recorded on its way to the place, which is evaluated after it as ever.
+    fn assigned(&self, trees: &[TokenTree], value_at: usize) -> TokenStream {
+        let others = self.others;
+        let end = trees.len().saturating_sub(1);
+        let place = regroup(trees.get(..value_at).unwrap_or_default().to_vec());
+        let value = regroup(trees.get(value_at..end).unwrap_or_default().to_vec());
+        let semicolon = trees.last();
+        let records = self.records();
+        let open = self.open();
+        let early = self.early(&records);
+        let tapped = self.tapped(&value, &records, |_| self.succeed());
+        quote!(#open #early #(#others)* #place #tapped #semicolon)
+    }
+
     /// The statement as it is, between the ends of its span; what it binds or sets is recorded after it.
     fn in_place(&self, trees: &[TokenTree]) -> TokenStream {
         let site = Span::mixed_site();
         let others = self.others;
+        if let (Some(value_at), false) = (self.target.value_at, self.set.records.is_empty()) {
+            return self.assigned(trees, value_at);
+        }
         let body = regroup(trees.to_vec());
         let records = self.records();
         let open = self.open();
@@ -275,7 +292,6 @@ impl Writer<'_> {
     /// An expression whose value is recorded on its way.
     fn passed_on(&self, trees: &[TokenTree], semicolon: bool) -> TokenStream {
         let site = Span::mixed_site();
-        let private = &self.context.private;
         let others = self.others;
         let len = if semicolon {
             trees.len().saturating_sub(1)
@@ -286,9 +302,25 @@ impl Writer<'_> {
         let records = self.records();
         let open = self.open();
         let early = self.early(&records);
+        let tapped = self.tapped(&value, &records, |value| finish(self.context, value));
+        if semicolon {
+            quote_spanned!(site=> #open #early #(#others)* ::core::mem::drop(#tapped);)
+        } else {
+            quote_spanned!(site=> #open #early #(#others)* #tapped)
+        }
+    }
+
+    /// A value that is recorded on its way; `finish` writes how a measured one ends.
+    fn tapped(
+        &self,
+        value: &TokenStream,
+        records: &[Record],
+        finish: impl FnOnce(&TokenStream) -> TokenStream,
+    ) -> TokenStream {
+        let site = Span::mixed_site();
+        let private = &self.context.private;
         let end = self.end();
         let at = quote_spanned!(site=> &ended);
-        let reference = quote_spanned!(site=> *value);
         let calls = records
             .iter()
             .map(|record| record.call(self.context, &at, None));
@@ -296,18 +328,13 @@ impl Writer<'_> {
             .set
             .measured
             .is_some()
-            .then(|| finish(self.context, &reference));
-        let tapped = quote_spanned! {site=>
+            .then(|| finish(&quote_spanned!(site=> *value)));
+        quote_spanned! {site=>
             #private::tap(#value, |value| {
                 let ended = #end;
                 #(#calls)*
                 #finish
             })
-        };
-        if semicolon {
-            quote_spanned!(site=> #open #early #(#others)* ::core::mem::drop(#tapped);)
-        } else {
-            quote_spanned!(site=> #open #early #(#others)* #tapped)
         }
     }
 
