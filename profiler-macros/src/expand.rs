@@ -127,14 +127,16 @@ fn expand(
     if set.records.iter().any(Attribute::is_of_gradients) {
         context.arguments = gradients::arguments(&context, function, &|_| true);
     }
-    let mut statements = Statements::expanding(&context).tells(valid::tells_failure(function));
+    let mut statements =
+        Statements::expanding(&context, function).tells(valid::tells_failure(function));
     let mode = set.ops().filter(|_| !off);
     let mut body = match mode {
         None => statements.body(block.stream()),
         Some(mode) => {
             // What is rewritten here is not rewritten again for a statement.
             statements.has_ops = true;
-            let rewritten = ops::rewrite(&context, mode, block.stream());
+            let names = ops::names_of(function);
+            let rewritten = ops::rewrite(&context, mode, names, false, block.stream());
             let mut scan = statements.body(rewritten.clone());
             scan.changed.get_or_insert(rewritten);
             scan

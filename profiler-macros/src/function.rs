@@ -73,10 +73,8 @@ pub(crate) fn read(item: TokenStream) -> Item {
         match outer.ours {
             Some(ours) => stacked.push(ours),
             None => {
-                track_caller |=
-                    group_of(trees.get(at + 1), Delimiter::Bracket).is_some_and(|group| {
-                        is_word(outermost(group.stream()).first(), "track_caller")
-                    });
+                track_caller |= group_of(trees.get(at + 1), Delimiter::Bracket)
+                    .is_some_and(|group| is_track_caller(&outermost(group.stream())));
                 header.extend(trees.iter().skip(at).take(outer.len).cloned());
             }
         }
@@ -90,6 +88,20 @@ pub(crate) fn read(item: TokenStream) -> Item {
             header.extend(rest);
             Item::Other(header.into_iter().collect(), span, word)
         }
+    }
+}
+
+/// `track_caller`, or a `cfg_attr` that may turn into it.
+fn is_track_caller(attribute: &[TokenTree]) -> bool {
+    match attribute {
+        [TokenTree::Ident(word), TokenTree::Group(group), ..] if word == "cfg_attr" => {
+            let trees: Vec<TokenTree> = group.stream().into_iter().collect();
+            let mut members = trees.split(|tree| is_punct(Some(tree), ','));
+            // What comes first is the condition.
+            members.next();
+            members.any(is_track_caller)
+        }
+        _ => is_word(attribute.first(), "track_caller"),
     }
 }
 

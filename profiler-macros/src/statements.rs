@@ -6,17 +6,18 @@
 use crate::absorbed;
 use crate::args::Kind;
 use crate::forms::Statement;
+use crate::function::Function;
 use crate::items::item_len;
 use crate::site::Context;
 use crate::tokens::{Ours, delimited, is_brace, is_punct, is_word, outer_attribute, regroup};
 use crate::valid;
-use crate::written::expand;
+use crate::written::{Sight, expand};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// The walk through one body.
 pub(crate) struct Statements<'a> {
     /// None: attributes are only taken away.
-    context: Option<&'a Context>,
+    context: Option<(&'a Context, &'a Function)>,
     /// The operation calls of the whole body are observed already.
     pub(crate) has_ops: bool,
     error: Option<syn::Error>,
@@ -64,9 +65,9 @@ const ITEM_WORDS: [&str; 16] = [
 
 impl<'a> Statements<'a> {
     /// Expands what it finds.
-    pub(crate) fn expanding(context: &'a Context) -> Self {
+    pub(crate) fn expanding(context: &'a Context, function: &'a Function) -> Self {
         Self {
-            context: Some(context),
+            context: Some((context, function)),
             has_ops: false,
             error: None,
             tells: false,
@@ -205,10 +206,12 @@ impl<'a> Statements<'a> {
         let trees = self.statements(trees.clone()).unwrap_or(trees);
         let seen = self.tells && self.apart == 0;
         let expansion = match self.context {
-            Some(context) => {
+            Some((context, function)) => {
+                let apart = self.apart > 0;
+                let sight = (!self.has_ops).then_some(Sight { function, apart });
                 let measured = |ours: &Ours| ours.kind == Kind::Measured;
                 self.turns |= seen && attributes.ours.iter().any(measured);
-                expand(context, attributes, &statement, &trees, seen, self.has_ops)
+                expand(context, attributes, &statement, &trees, seen, sight)
             }
             None => Ok(None),
         };

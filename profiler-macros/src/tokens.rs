@@ -12,6 +12,15 @@ pub(crate) fn is_word(tree: Option<&TokenTree>, wanted: &str) -> bool {
     matches!(tree, Some(TokenTree::Ident(word)) if word == wanted)
 }
 
+/// An identifier as a word, without its `r#`.
+pub(crate) fn text_of(name: &Ident) -> String {
+    let text = name.to_string();
+    match text.strip_prefix("r#") {
+        Some(plain) => plain.to_owned(),
+        None => text,
+    }
+}
+
 pub(crate) fn group_of(tree: Option<&TokenTree>, delimiter: Delimiter) -> Option<&Group> {
     match tree {
         Some(TokenTree::Group(group)) if group.delimiter() == delimiter => Some(group),

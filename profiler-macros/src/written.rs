@@ -3,25 +3,34 @@
 use crate::args::Attribute;
 use crate::expand::finish;
 use crate::forms::{Form, Statement};
-use crate::items::item_len;
+use crate::function::Function;
+use crate::items::{Angles, item_len};
 use crate::ops;
 use crate::params::configuration;
 use crate::site::{Context, Flavour, Record};
 use crate::statements::Attributes;
 use crate::target::Target;
-use crate::tokens::{Ours, braces, group_of, is_punct, is_word, regroup};
+use crate::tokens::{Ours, braces, group_of, is_brace, is_punct, is_word, regroup};
 use crate::valid::{self, Set};
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 
-/// The statement with its attributes carried out.
+/// What a statement whose operations are to be observed stands in.
+#[derive(Clone, Copy)]
+pub(crate) struct Sight<'a> {
+    pub(crate) function: &'a Function,
+    /// It may stand in a closure or future of the function's.
+    pub(crate) apart: bool,
+}
+
+/// The statement with its attributes carried out; `sight`: none where its operations are observed already.
 pub(crate) fn expand(
     context: &Context,
     attributes: &Attributes,
     statement: &Statement,
     trees: &[TokenTree],
     seen: bool,
-    has_ops: bool,
+    sight: Option<Sight<'_>>,
 ) -> syn::Result<Option<TokenStream>> {
     let mut set = Set::default();
     for ours in &attributes.ours {
@@ -33,8 +42,10 @@ pub(crate) fn expand(
     let Some(first) = attributes.ours.first() else {
         return Ok(None);
     };
-    if let Some(mode) = set.ops().filter(|_| !has_ops && !crate::OFF) {
-        let rewritten = ops::rewrite(context, mode, regroup(trees.to_vec()));
+    if let (Some(mode), Some(sight)) = (set.ops().filter(|_| !crate::OFF), sight) {
+        let names = ops::names_of(sight.function);
+        let tokens = regroup(trees.to_vec());
+        let rewritten = ops::rewrite(context, mode, names, sight.apart, tokens);
         let trees: Vec<TokenTree> = rewritten.into_iter().collect();
         if let Some(statement) = Statement::at(&trees) {
             let mut attributes = attributes.clone();
@@ -43,7 +54,7 @@ pub(crate) fn expand(
                 let allow = quote_spanned!(Span::mixed_site()=> #[allow(unreachable_code)]);
                 attributes.others.extend(allow);
             }
-            return expand(context, &attributes, &statement, &trees, seen, true);
+            return expand(context, &attributes, &statement, &trees, seen, None);
         }
     }
     if let (Form::Loop { .. }, Some(record)) = (statement.form, set.records.first()) {
@@ -69,28 +80,57 @@ pub(crate) fn expand(
     Ok(Some(writer.statement(statement.form, trees)))
 }
 
-/// Whether the statement itself waits: not in an `async` block or closure of its own.
+/// Whether the statement itself waits: not in an `async` block, closure or function of its own.
 fn holds_await(trees: &[TokenTree]) -> bool {
-    let mut own = false;
-    for (at, tree) in trees.iter().enumerate() {
+    let mut at = 0;
+    while let Some(tree) = trees.get(at) {
+        let rest = trees.get(at..).unwrap_or_default();
         match tree {
-            TokenTree::Ident(word) if word == "async" => own = true,
-            TokenTree::Ident(word)
-                if word == "await" && at > 0 && is_punct(trees.get(at - 1), '.') =>
+            TokenTree::Ident(word) if word == "async" => {
+                at += apart_len(rest);
+                continue;
+            }
+            TokenTree::Punct(dot) if dot.as_char() == '.' && is_word(rest.get(1), "await") => {
+                return true;
+            }
+            TokenTree::Group(group)
+                if holds_await(&group.stream().into_iter().collect::<Vec<_>>()) =>
             {
                 return true;
             }
-            TokenTree::Group(group) => {
-                let asynchronous =
-                    std::mem::replace(&mut own, false) && group.delimiter() == Delimiter::Brace;
-                if !asynchronous && holds_await(&group.stream().into_iter().collect::<Vec<_>>()) {
-                    return true;
-                }
-            }
             _ => {}
         }
+        at += 1;
     }
     false
+}
+
+/// How many trees what begins with `async` takes: a block or function ends with its braces, a closure with its body.
+fn apart_len(trees: &[TokenTree]) -> usize {
+    let position = |from: usize, wanted: &dyn Fn(&TokenTree) -> bool| {
+        let at = trees.iter().skip(from).position(wanted);
+        at.map_or(trees.len(), |at| from + at)
+    };
+    let opening = if is_word(trees.get(1), "move") { 2 } else { 1 };
+    if is_punct(trees.get(opening), '|') {
+        let body = position(opening + 1, &|tree| is_punct(Some(tree), '|')) + 1;
+        let braces = is_brace(trees.get(body)) || is_punct(trees.get(body), '-');
+        if !braces {
+            let mut angles = Angles::default();
+            let mut before: Option<&TokenTree> = None;
+            let ends = trees.iter().skip(body).position(|tree| {
+                // Only a `<` after `::` opens something.
+                if angles.open() || is_punct(before, ':') {
+                    angles.pass(tree);
+                }
+                before = Some(tree);
+                !angles.open() && (is_punct(before, ',') || is_punct(before, ';'))
+            });
+            return ends.map_or(trees.len(), |at| body + at);
+        }
+    }
+    let ends = |tree: &TokenTree| is_brace(Some(tree)) || is_punct(Some(tree), ';');
+    position(opening, &ends) + 1
 }
 
 /// Writes one statement.
