@@ -13,7 +13,7 @@ use crate::ops;
 use crate::params::{Rebind, argument, is_told, outer, outside, params, rebindings};
 use crate::site::{Context, Flavour, Record};
 use crate::statements::{Scan, Statements};
-use crate::tokens::{Ours, braces, is_punct, regroup};
+use crate::tokens::{Ours, braces, is_punct, regroup, text_of, text_of_all};
 use crate::valid::{self, Set, holds_impl};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -197,8 +197,7 @@ fn words(first: &Ours, stacked: &[Ours], function: &Function) -> BTreeSet<String
     // A record on a parameter reads it.
     for param in &function.params {
         if let (Pattern::Name(name), false) = (&param.pattern, param.ours.is_empty()) {
-            let name = name.to_string();
-            words.insert(name.strip_prefix("r#").unwrap_or(&name).to_owned());
+            words.insert(text_of(name));
         }
     }
     words
@@ -288,16 +287,10 @@ impl Plan<'_> {
         let mut number = self.records.len();
         for (at, (param, records)) in self.function.params.iter().zip(records).enumerate() {
             let (value, name) = match &param.pattern {
-                Pattern::Name(name) | Pattern::Receiver(name) => (name.clone(), name.to_string()),
-                Pattern::Other | Pattern::Variadic => (
-                    argument(at),
-                    param
-                        .pattern_trees
-                        .iter()
-                        .cloned()
-                        .collect::<TokenStream>()
-                        .to_string(),
-                ),
+                Pattern::Name(name) | Pattern::Receiver(name) => (name.clone(), text_of(name)),
+                Pattern::Other | Pattern::Variadic => {
+                    (argument(at), text_of_all(&param.pattern_trees))
+                }
             };
             for attribute in records {
                 opaque |= matches!(param.pattern, Pattern::Other);

@@ -1,7 +1,7 @@
 //! The parameters as an expansion leaves them, and the statements that bind them again.
 
 use crate::function::{Function, Param, Pattern};
-use crate::tokens::{delimited, group_of, is_word, regroup};
+use crate::tokens::{delimited, group_of, is_word, regroup, text_of};
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub(crate) fn argument(at: usize) -> Ident {
 /// Whether an argument is asked for by its own name outside of the body, because an attribute's argument has it in it, or
 /// because a variable of ours is called so too.
 pub(crate) fn is_told(name: &Ident, words: &BTreeSet<String>) -> bool {
-    let name = name.to_string();
+    let name = text_of(name);
     let ours = [
         "guard", "span", "value", "ended", "parked", "turns", "given", "lent",
     ]
@@ -30,7 +30,7 @@ pub(crate) fn is_told(name: &Ident, words: &BTreeSet<String>) -> bool {
         || ["text", "argument", "noted", "part"]
             .iter()
             .any(|ours| name.starts_with(ours));
-    ours || words.contains(name.strip_prefix("r#").unwrap_or(&name))
+    ours || words.contains(&name)
 }
 
 /// The name that an argument has outside of the body that binds it again.
@@ -78,10 +78,7 @@ pub(crate) fn outside(
 fn stays(param: &Param, words: &BTreeSet<String>) -> bool {
     fn holds(trees: &[TokenTree], words: &BTreeSet<String>) -> bool {
         trees.iter().any(|tree| match tree {
-            TokenTree::Ident(word) => {
-                let word = word.to_string();
-                words.contains(word.strip_prefix("r#").unwrap_or(&word))
-            }
+            TokenTree::Ident(word) => words.contains(&text_of(word)),
             TokenTree::Group(group) => {
                 holds(&group.stream().into_iter().collect::<Vec<_>>(), words)
             }

@@ -2,6 +2,7 @@
 
 use crate::args::{Attribute, Kind};
 use crate::label::{Label, Template};
+use crate::tokens::text_of;
 use crate::valid::Set;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -40,12 +41,11 @@ impl Context {
             Some(path) => quote_spanned!(site=> #path::private),
             None => quote_spanned!(site=> ::candle_profiler::private),
         };
-        let name = function.to_string();
         Self {
             arguments: TokenStream::new(),
             private,
             renamed: runtime.is_some(),
-            name: name.strip_prefix("r#").unwrap_or(&name).to_owned(),
+            name: text_of(function),
             method: has_self_type,
         }
     }

@@ -3,7 +3,7 @@
 use crate::forms::{Form, is_joint};
 use crate::function::{Pattern, pattern, type_colon};
 use crate::place;
-use crate::tokens::{is_punct, regroup};
+use crate::tokens::{is_punct, regroup, text_of, text_of_all};
 use crate::valid::Set;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
@@ -68,7 +68,7 @@ impl Target {
             return Err(syn::Error::new_spanned(tokens, text));
         }
         Ok(Self {
-            name: Some(tokens.to_string()),
+            name: Some(text_of_all(trees)),
             place: Some(tokens),
             bound: None,
             value_at: (!compound && kind != place::Kind::Named).then_some(at + 1),
@@ -101,7 +101,7 @@ impl Target {
             return Err(syn::Error::new(record.span, text));
         }
         if let Pattern::Name(name) = pattern(&pattern_trees) {
-            let text = name.to_string();
+            let text = text_of(&name);
             return Ok(Self {
                 place: Some(quote!(#name)),
                 name: Some(text),
@@ -109,11 +109,7 @@ impl Target {
                 value_at: None,
             });
         }
-        let text = pattern_trees
-            .iter()
-            .cloned()
-            .collect::<TokenStream>()
-            .to_string();
+        let text = text_of_all(&pattern_trees);
         let names = bindings(&pattern_trees);
         let place = match names.as_slice() {
             [] => None,

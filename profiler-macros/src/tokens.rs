@@ -21,6 +21,28 @@ pub(crate) fn text_of(name: &Ident) -> String {
     }
 }
 
+/// The text of a pattern or a place, its identifiers as words.
+pub(crate) fn text_of_all(trees: &[TokenTree]) -> String {
+    fn plain(tree: &TokenTree) -> TokenTree {
+        match tree {
+            TokenTree::Ident(word) if word.to_string().starts_with("r#") => {
+                Ident::new(&text_of(word), word.span()).into()
+            }
+            TokenTree::Group(group) => {
+                let inner = group.stream().into_iter().map(|tree| plain(&tree));
+                delimited(group.delimiter(), inner.collect(), group.span()).into()
+            }
+            other => other.clone(),
+        }
+    }
+    let stream: TokenStream = trees.iter().cloned().collect();
+    let text = stream.to_string();
+    match text.contains("r#") {
+        true => trees.iter().map(plain).collect::<TokenStream>().to_string(),
+        false => text,
+    }
+}
+
 pub(crate) fn group_of(tree: Option<&TokenTree>, delimiter: Delimiter) -> Option<&Group> {
     match tree {
         Some(TokenTree::Group(group)) if group.delimiter() == delimiter => Some(group),

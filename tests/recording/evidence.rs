@@ -99,7 +99,15 @@ fn names_that_are_keywords_are_written_as_words() {
     labels.sort_unstable();
     assert_eq!(
         labels,
-        ["(for, _left)", "(move, _)", "7", "dyn", "in", "match"]
+        [
+            "(for, _)",
+            "(move, _)/0",
+            "(move, _)/1",
+            "7",
+            "dyn",
+            "in",
+            "match"
+        ]
     );
     assert_eq!(trace.named("loop").len(), 1);
 }

@@ -76,7 +76,11 @@ impl Place {
 
     /// How a person would call it: without `self`.
     pub(super) fn text(&self) -> String {
-        let text: String = self.trees.iter().map(ToString::to_string).collect();
+        let word = |tree: &TokenTree| match tree {
+            TokenTree::Ident(word) => text_of(word),
+            other => other.to_string(),
+        };
+        let text: String = self.trees.iter().map(word).collect();
         text.strip_prefix("self.").unwrap_or(&text).to_owned()
     }
 }
