@@ -2,7 +2,7 @@
 
 use crate::absorbed;
 use crate::args::{Attribute, Kind};
-use crate::boxed;
+use crate::boxed::Boxed;
 use crate::crossing::Crossing;
 use crate::descent::Descent;
 use crate::function::{self, Body, Function, Item, Pattern, is_never, without_impl};
@@ -124,6 +124,10 @@ fn expand(
         return Err(syn::Error::new(first.span, text));
     }
     let mut context = Context::new(runtime, &function.name, function.has_self_type);
+    if let Some(boxed) = Boxed::of(function, &block.stream()) {
+        boxed.refuse(function, &set, &param_records)?;
+        context.told = boxed.loses_arguments(function);
+    }
     if set.records.iter().any(Attribute::is_of_gradients) {
         context.arguments = gradients::arguments(&context, function, &|_| true);
     }
@@ -235,6 +239,11 @@ impl PlainBody {
         }
     }
 
+    /// The same with its statements written anew.
+    pub(crate) fn rewritten(self, stream: TokenStream) -> Self {
+        Self { stream, ..self }
+    }
+
     /// Splits off what must stay first: inner attributes, and leading items where `items` says so.
     pub(crate) fn split(self, items: bool) -> (TokenStream, TokenStream) {
         if !(self.inner_attributes || items && self.item_first) {
@@ -313,10 +322,8 @@ impl Plan<'_> {
         if function.is_async {
             return self.finished(self.future(body), &Rebind::All(&self.words));
         }
-        if let Some(stream) = boxed::instrumented(function, &body.stream, |block| self.boxed(block))
-        {
-            let (head, rest) = PlainBody { stream, ..body }.split(false);
-            return self.finished(quote!(#head #rest), &Rebind::Nothing);
+        if let Some(boxed) = Boxed::of(function, &body.stream) {
+            return self.finished(self.boxed(body, boxed), &Rebind::Recorded);
         }
         let returns = function.output.as_ref().filter(|output| !is_never(output));
         let by_value = match returns {

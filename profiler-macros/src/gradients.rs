@@ -175,6 +175,7 @@ impl Context {
         let variable = noted.clone();
         Record {
             early: Some((noted, early)),
+            at_call: false,
             call: Box::new(move |at, value, private| {
                 let own = Ident::new("value", blamed);
                 let value = value.map_or_else(|| quote!(#own), TokenStream::clone);

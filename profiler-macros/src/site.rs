@@ -13,6 +13,8 @@ pub(crate) struct Context {
     pub(crate) private: TokenStream,
     /// The function's arguments among which a loss may be, as a list of what they show.
     pub(crate) arguments: TokenStream,
+    /// Whether arguments are told of at the call, because they may be gone when the span opens.
+    pub(crate) told: bool,
     /// Whether `private` is another path, by `crate = path`.
     renamed: bool,
     /// The function's own name.
@@ -43,6 +45,7 @@ impl Context {
         };
         Self {
             arguments: TokenStream::new(),
+            told: false,
             private,
             renamed: runtime.is_some(),
             name: text_of(function),
@@ -175,6 +178,34 @@ impl Context {
         quote_spanned!(site=> #private::#open(&#call_site #text))
     }
 
+    /// The same for a boxed future whose arguments are told of at the call: what runs there, and what opens the span.
+    /// Nothing where none of them is asked for.
+    pub(crate) fn open_told(&self, set: &Set, place: &Place) -> Option<(TokenStream, TokenStream)> {
+        let private = &self.private;
+        let site = Span::mixed_site();
+        let call_site = self.call_site(set, place);
+        match (&set.measured, set.label()) {
+            (Some(measured), label)
+                if !measured.measure.says_nothing() || matches!(label, Some(Label::Dynamic(_))) =>
+            {
+                let key = self.key(set, measured);
+                let details = self.details(measured, &[]);
+                Some((
+                    quote_spanned!(site=> let asked = #private::asked(#key, #details);),
+                    quote_spanned!(site=> #private::async_measure_told(&#call_site, asked)),
+                ))
+            }
+            (None, Some(Label::Dynamic(template))) if template.reads => {
+                let text = template.closure(private);
+                Some((
+                    quote_spanned!(site=> let told = #private::told(#text);),
+                    quote_spanned!(site=> #private::async_enter_told(&#call_site, told)),
+                ))
+            }
+            _ => None,
+        }
+    }
+
     fn key(&self, set: &Set, measured: &Attribute) -> TokenStream {
         let private = &self.private;
         let site = Span::mixed_site();
@@ -263,8 +294,10 @@ impl Context {
         // Errors about the value's type belong to the user's attribute.
         let blamed = site.located_at(attribute.span);
         let function = Ident::new(attribute.kind.name(), blamed);
+        let reads = matches!(&attribute.label, Some(Label::Dynamic(template)) if template.reads);
         Record {
             early,
+            at_call: self.told && !inside && reads,
             call: Box::new(move |at, value, private| {
                 let own = Ident::new("value", blamed);
                 let value = value.map_or_else(|| quote!(#own), TokenStream::clone);
@@ -288,6 +321,9 @@ impl Context {
         let private = &self.private;
         let site = Span::mixed_site();
         let closure = template.closure(private);
+        if self.told && !inside && template.reads {
+            return Some(quote_spanned!(site=> #private::told(#closure)));
+        }
         let build = Ident::new(
             match (template.numbered, inside) {
                 (true, true) => "inner_numbered_text",
@@ -307,6 +343,8 @@ pub(crate) type Call = Box<dyn Fn(&TokenStream, Option<&TokenStream>, &TokenStre
 pub(crate) struct Record {
     /// The variable that holds a built label, and its `let`.
     pub(crate) early: Option<(Ident, TokenStream)>,
+    /// Whether it is built at the call, before the future whose value is recorded.
+    pub(crate) at_call: bool,
     pub(crate) call: Call,
 }
 

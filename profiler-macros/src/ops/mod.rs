@@ -17,7 +17,7 @@ mod write;
 use crate::site::Context;
 use proc_macro2::{TokenStream, TokenTree};
 
-pub(crate) use sight::{Names, of_function as names_of};
+pub(crate) use sight::{Names, of_function as names_of, of_pattern as pattern_names};
 
 /// What `ops` asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -15,13 +15,18 @@ pub(crate) type Names = BTreeSet<String>;
 pub(crate) fn of_function(function: &Function) -> Names {
     let mut names = Names::new();
     for param in &function.params {
-        pattern(&param.pattern_trees, false, &mut names);
+        of_pattern(&param.pattern_trees, &mut names);
     }
     if let Body::Block(block) = &function.body {
         let trees: Vec<TokenTree> = block.stream().into_iter().collect();
         collect(&trees, &mut names);
     }
     names
+}
+
+/// The names in a pattern.
+pub(crate) fn of_pattern(trees: &[TokenTree], names: &mut Names) {
+    pattern(trees, false, names);
 }
 
 /// The names that these trees bind.
@@ -48,16 +53,16 @@ fn collect(trees: &[TokenTree], names: &mut Names) {
             TokenTree::Ident(word) if word == "for" => {
                 binding(until(&|tree| is_word(Some(tree), "in")), names);
             }
-            TokenTree::Punct(bar) if bar.as_char() == '|' => {
-                if begins_closure(at.checked_sub(1).and_then(|before| trees.get(before))) {
-                    let mut angles = Angles::default();
-                    let parameters = until(&|tree| is_punct(Some(tree), '|'));
-                    let parameters = parameters.split(|tree| {
-                        angles.pass(tree);
-                        !angles.open() && is_punct(Some(tree), ',')
-                    });
-                    parameters.for_each(|parameter| binding(parameter, names));
-                }
+            TokenTree::Punct(bar)
+                if bar.as_char() == '|'
+                    && begins_closure(at.checked_sub(1).and_then(|before| trees.get(before))) =>
+            {
+                let mut angles = Angles::default();
+                let parameters = until(&|tree| is_punct(Some(tree), '|')).split(|tree| {
+                    angles.pass(tree);
+                    !angles.open() && is_punct(Some(tree), ',')
+                });
+                parameters.for_each(|parameter| binding(parameter, names));
             }
             TokenTree::Punct(sign) if sign.as_char() == ',' => arm = at + 1,
             TokenTree::Punct(sign)
