@@ -163,6 +163,13 @@ pub(crate) fn is_future(output: &[TokenTree]) -> bool {
 
 /// `Pin<Box<dyn Future…>>`, however its paths are spelled.
 fn returns_boxed_future(output: &[TokenTree]) -> bool {
+    // Most types say at once that they are none; taking them apart costs messages to the compiler.
+    let may_be = |tree: &TokenTree| {
+        is_word(Some(tree), "Pin") || group_of(Some(tree), Delimiter::None).is_some()
+    };
+    if !output.iter().any(may_be) {
+        return false;
+    }
     let flat = outermost(output.iter().cloned().collect());
     let Some(rest) = past_path(&flat, "Pin") else {
         return false;

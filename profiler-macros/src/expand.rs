@@ -5,7 +5,7 @@ use crate::args::{Attribute, Kind};
 use crate::boxed::Boxed;
 use crate::crossing::Crossing;
 use crate::descent::Descent;
-use crate::function::{self, Body, Function, Item, Pattern, is_never, without_impl};
+use crate::function::{self, Body, Function, Item, Pattern};
 use crate::gradients::{self, Taken};
 use crate::hints;
 use crate::items::item_len;
@@ -14,7 +14,8 @@ use crate::params::{Rebind, argument, is_told, outer, outside, params, rebinding
 use crate::site::{Context, Flavour, Record};
 use crate::statements::{Scan, Statements};
 use crate::tokens::{Ours, braces, is_punct, regroup, text_of, text_of_all};
-use crate::valid::{self, Set, holds_impl};
+use crate::types::{holds_impl, is_never, without_impl};
+use crate::valid::{self, Set};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use std::collections::BTreeSet;
@@ -118,7 +119,7 @@ fn expand(
             .flatten()
             .find_map(|record| record.runtime.as_ref())
     });
-    if runtime.is_none() && crate::manifest::lacks_crate() {
+    if runtime.is_none() && crate::manifest::lacks_crate(first.span) {
         let text = "this crate has no dependency called `candle-profiler`: say where it is with `crate = path` (such as \
                     `crate = ::facade::candle_profiler`)";
         return Err(syn::Error::new(first.span, text));

@@ -1,7 +1,7 @@
 //! Which statement begins at a tree, and where it ends.
 
-use crate::function::type_colon;
 use crate::tokens::{is_brace, is_punct, is_word};
+use crate::types::type_colon;
 use proc_macro2::{TokenStream, TokenTree};
 use syn::parse::Parser;
 

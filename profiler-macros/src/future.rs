@@ -2,10 +2,10 @@
 
 use crate::boxed::Boxed;
 use crate::expand::{PlainBody, Plan};
-use crate::function::{is_never, without_impl};
 use crate::params::{Rebind, outside, rebindings, recorded_patterns};
 use crate::site::Flavour;
 use crate::tokens::{is_punct, regroup};
+use crate::types::{is_never, without_impl};
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 

@@ -2,11 +2,11 @@
 //! body may empty it.
 
 use crate::args::Attribute;
-use crate::crossing::{holds_word, may_hold};
 use crate::function::{Function, Param, Pattern};
 use crate::label::Label;
 use crate::site::{Context, Place, Record, string};
 use crate::tokens::{is_punct, is_word};
+use crate::types::{holds_word, may_hold};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 

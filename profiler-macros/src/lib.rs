@@ -28,6 +28,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod types;
 mod valid;
 mod written;
 

@@ -1,9 +1,10 @@
 //! What a statement binds or sets, and with it what a record on it reads.
 
 use crate::forms::{Form, is_joint};
-use crate::function::{Pattern, pattern, type_colon};
+use crate::function::{Pattern, pattern};
 use crate::place;
 use crate::tokens::{is_punct, regroup, text_of, text_of_all};
+use crate::types::type_colon;
 use crate::valid::Set;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};

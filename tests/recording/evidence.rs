@@ -87,9 +87,11 @@ fn names_that_are_keywords_are_written_as_words() {
         let r#loop = r#match.rank() + r#move.rank();
         #[record_stats]
         let (r#for, _) = (large(), r#type);
-        let r#in;
-        #[record_stats]
-        r#in = r#for.clone();
+        let mut r#in = r#dyn.clone();
+        for _ in 0..=r#in.rank() {
+            #[record_stats]
+            r#in = r#for.clone();
+        }
         r#loop + r#in.rank()
     }
     let one = Tensor::new(1.0_f32, &Device::Cpu).expect("a tensor");

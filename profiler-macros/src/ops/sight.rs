@@ -2,9 +2,10 @@
 //! where it is called.
 
 use crate::forms::is_joint;
-use crate::function::{Body, Function, type_colon};
+use crate::function::{Body, Function};
 use crate::items::Angles;
 use crate::tokens::{is_brace, is_punct, is_word, text_of};
+use crate::types::type_colon;
 use proc_macro2::{Delimiter, TokenTree};
 use std::collections::BTreeSet;
 
