@@ -1,11 +1,11 @@
 //! A function that differentiates or optimizes: its loss, or the gradients that came of one, are told to whoever watches
 //! the graph.
 
-use crate::crossing::holds_word;
 use crate::function::{Function, Pattern};
 use crate::gradients;
 use crate::hints;
 use crate::site::Context;
+use crate::types::holds_word;
 use crate::valid::Set;
 use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;

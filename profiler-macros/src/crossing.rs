@@ -3,12 +3,13 @@
 //! As little as possible is written: an argument that is a shared reference is looked at when the body is done, one
 //! that the body takes before it, and both only where their written types may hold a tensor.
 
-use crate::function::{Function, Pattern, is_never};
+use crate::function::{Function, Pattern};
 use crate::hints;
 use crate::items::Angles;
 use crate::site::Context;
 use crate::tokens::{braces, group_of, is_punct, is_word};
-use crate::valid::{Set, holds_impl};
+use crate::types::{holds_impl, holds_word, is_never, may_hold};
+use crate::valid::Set;
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 
@@ -32,95 +33,6 @@ pub(crate) struct Crossing {
     bare: bool,
     /// The body may return before its end.
     pub(crate) returns_early: bool,
-}
-
-/// Whether a word is a type, or part of the path of one, that holds no tensor.
-fn is_plain(word: &str) -> bool {
-    matches!(
-        word,
-        "bool"
-            | "char"
-            | "str"
-            | "String"
-            | "u8"
-            | "u16"
-            | "u32"
-            | "u64"
-            | "u128"
-            | "usize"
-            | "i8"
-            | "i16"
-            | "i32"
-            | "i64"
-            | "i128"
-            | "isize"
-            | "f32"
-            | "f64"
-            | "Option"
-            | "Result"
-            | "Vec"
-            | "Box"
-            | "Rc"
-            | "Arc"
-            | "Cow"
-            | "HashMap"
-            | "BTreeMap"
-            | "std"
-            | "core"
-            | "alloc"
-            | "collections"
-            | "sync"
-            | "rc"
-            | "borrow"
-            | "io"
-            | "fmt"
-            | "Path"
-            | "PathBuf"
-            | "path"
-            | "Device"
-            | "DType"
-            | "Shape"
-            | "VarBuilder"
-            | "VarMap"
-            | "GradStore"
-            | "Self"
-            | "mut"
-            | "const"
-            | "candle"
-            | "candle_core"
-            | "candle_nn"
-            | "anyhow"
-            | "Error"
-            | "error"
-            | "backprop"
-            | "CandleResult"
-            | "static"
-            | "Duration"
-    )
-}
-
-/// Whether a written type may hold a tensor.
-pub(crate) fn may_hold(ty: &[TokenTree]) -> bool {
-    let mut lifetime = false;
-    ty.iter().any(|tree| match tree {
-        TokenTree::Ident(word) => !std::mem::take(&mut lifetime) && !is_plain(&word.to_string()),
-        TokenTree::Group(group) => may_hold(&group.stream().into_iter().collect::<Vec<_>>()),
-        TokenTree::Punct(punct) => {
-            lifetime = punct.as_char() == '\'';
-            false
-        }
-        TokenTree::Literal(_) => false,
-    })
-}
-
-pub(crate) fn holds_word(ty: &[TokenTree], word: &str) -> bool {
-    ty.iter().any(|tree| match tree {
-        TokenTree::Ident(found) => found == word,
-        TokenTree::Group(group) => {
-            holds_word(&group.stream().into_iter().collect::<Vec<_>>(), word)
-        }
-        _ => false,
-    })
 }
 
 /// The most arguments that the short form takes.

@@ -133,7 +133,7 @@ fn implementation(derived: Derived, item: TokenStream) -> syn::Result<TokenStrea
     let site = Span::mixed_site();
     let runtime = match options(&data.attributes, On::Type)?.runtime {
         Some(path) => path.into_token_stream(),
-        None if crate::manifest::lacks_crate() => {
+        None if crate::manifest::lacks_crate(Span::call_site()) => {
             let text = "this crate has no dependency called `candle-profiler`: say where it is with \
                         `#[observe(crate = path)]` (such as `::facade::candle_profiler`)";
             return Err(syn::Error::new(data.name.span(), text));

@@ -3,9 +3,9 @@
 use crate::absorbed;
 use crate::args::{Attribute, Kind};
 use crate::backward::BackwardEvidence;
-use crate::boxed;
+use crate::boxed::Boxed;
 use crate::crossing::Crossing;
-use crate::function::{self, Body, Function, Item, Pattern, is_never, without_impl};
+use crate::function::{self, Body, Function, Item, Pattern};
 use crate::gradients::{self, StoreArgument};
 use crate::hints;
 use crate::items::item_len;
@@ -13,8 +13,9 @@ use crate::ops;
 use crate::params::{Rebind, argument, is_told, outer, outside, params, rebindings};
 use crate::site::{Context, Flavour, Record};
 use crate::statements::{Scan, Statements};
-use crate::tokens::{Ours, braces, is_punct, regroup};
-use crate::valid::{self, Set, holds_impl};
+use crate::tokens::{Ours, braces, is_punct, regroup, text_of, text_of_all};
+use crate::types::{holds_impl, is_never, without_impl};
+use crate::valid::{self, Set};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use std::collections::BTreeSet;
@@ -118,23 +119,29 @@ fn expand(
             .flatten()
             .find_map(|record| record.runtime.as_ref())
     });
-    if runtime.is_none() && crate::manifest::lacks_crate() {
+    if runtime.is_none() && crate::manifest::lacks_crate(first.span) {
         let text = "this crate has no dependency called `candle-profiler`: say where it is with `crate = path` (such as \
                     `crate = ::facade::candle_profiler`)";
         return Err(syn::Error::new(first.span, text));
     }
     let mut context = Context::new(runtime, &function.name, function.has_self_type);
+    if let Some(boxed) = Boxed::of(function, &block.stream()) {
+        boxed.refuse(function, &set, &param_records)?;
+        context.told = boxed.loses_arguments(function);
+    }
     if set.records.iter().any(Attribute::is_of_gradients) {
         context.arguments = gradients::arguments(&context, function, &|_| true);
     }
-    let mut statements = Statements::expanding(&context).tells(valid::tells_failure(function));
+    let mut statements =
+        Statements::expanding(&context, function).tells(valid::tells_failure(function));
     let mode = set.ops().filter(|_| !off);
     let mut body = match mode {
         None => statements.body(block.stream()),
         Some(mode) => {
             // What is rewritten here is not rewritten again for a statement.
             statements.has_ops = true;
-            let rewritten = ops::rewrite(&context, mode, block.stream());
+            let names = ops::names_of(function);
+            let rewritten = ops::rewrite(&context, mode, names, false, block.stream());
             let mut scan = statements.body(rewritten.clone());
             scan.changed.get_or_insert(rewritten);
             scan
@@ -195,8 +202,7 @@ fn words(first: &Ours, stacked: &[Ours], function: &Function) -> BTreeSet<String
     // A record on a parameter reads it.
     for param in &function.params {
         if let (Pattern::Name(name), false) = (&param.pattern, param.ours.is_empty()) {
-            let name = name.to_string();
-            words.insert(name.strip_prefix("r#").unwrap_or(&name).to_owned());
+            words.insert(text_of(name));
         }
     }
     words
@@ -232,6 +238,11 @@ impl PlainBody {
             inner_attributes: scan.inner_attributes,
             markers,
         }
+    }
+
+    /// The same with its statements written anew.
+    pub(crate) fn rewritten(self, stream: TokenStream) -> Self {
+        Self { stream, ..self }
     }
 
     /// Splits off what must stay first: inner attributes, and leading items where `items` says so.
@@ -286,16 +297,10 @@ impl Plan<'_> {
         let mut number = self.records.len();
         for (at, (param, records)) in self.function.params.iter().zip(records).enumerate() {
             let (value, name) = match &param.pattern {
-                Pattern::Name(name) | Pattern::Receiver(name) => (name.clone(), name.to_string()),
-                Pattern::Other | Pattern::Variadic => (
-                    argument(at),
-                    param
-                        .pattern_trees
-                        .iter()
-                        .cloned()
-                        .collect::<TokenStream>()
-                        .to_string(),
-                ),
+                Pattern::Name(name) | Pattern::Receiver(name) => (name.clone(), text_of(name)),
+                Pattern::Other | Pattern::Variadic => {
+                    (argument(at), text_of_all(&param.pattern_trees))
+                }
             };
             for attribute in records {
                 opaque |= matches!(param.pattern, Pattern::Other);
@@ -318,10 +323,8 @@ impl Plan<'_> {
         if function.is_async {
             return self.finished(self.future(body), &Rebind::All(&self.words));
         }
-        if let Some(stream) = boxed::instrumented(function, &body.stream, |block| self.boxed(block))
-        {
-            let (head, rest) = PlainBody { stream, ..body }.split(false);
-            return self.finished(quote!(#head #rest), &Rebind::Nothing);
+        if let Some(boxed) = Boxed::of(function, &body.stream) {
+            return self.finished(self.boxed(body, boxed), &Rebind::Recorded);
         }
         let returns = function.output.as_ref().filter(|output| !is_never(output));
         let by_value = match returns {

@@ -1,7 +1,7 @@
 //! Which statement begins at a tree, and where it ends.
 
-use crate::function::type_colon;
 use crate::tokens::{is_brace, is_punct, is_word};
+use crate::types::type_colon;
 use proc_macro2::{TokenStream, TokenTree};
 use syn::parse::Parser;
 
@@ -53,8 +53,12 @@ impl Statement {
                 },
             });
         }
-        if is_brace(Some(word)) || is("unsafe") || is("if") || is("match") {
-            let len = block_like_len(trees)?;
+        let block_like = if is_brace(Some(word)) || is("unsafe") || is("if") || is("match") {
+            Some(block_like_len(trees)?)
+        } else {
+            block_by_word(trees)
+        };
+        if let Some(len) = block_like {
             let continues = matches!(trees.get(len), Some(TokenTree::Punct(next)) if matches!(next.as_char(), '.' | '?'));
             if !continues {
                 if is_punct(trees.get(len), ';') {
@@ -89,6 +93,19 @@ impl Statement {
         let form = assignment(expression).map_or(Form::Expression, Form::Assignment);
         Some(Self { len: end + 1, form })
     }
+}
+
+/// How many trees `path! { … }` or `const { … }` takes: what follows is another statement, as after a block.
+fn block_by_word(trees: &[TokenTree]) -> Option<usize> {
+    if is_word(trees.first(), "const") {
+        return is_brace(trees.get(1)).then_some(2);
+    }
+    let path = trees
+        .iter()
+        .take_while(|tree| matches!(tree, TokenTree::Ident(_)) || is_punct(Some(tree), ':'))
+        .count();
+    let called = path > 0 && is_punct(trees.get(path), '!') && is_brace(trees.get(path + 1));
+    called.then_some(path + 2)
 }
 
 fn is_arm_or_field(trees: &[TokenTree]) -> bool {

@@ -2,7 +2,8 @@
 
 use crate::items::Angles;
 use crate::tokens::{Ours, block_of, group_of, is_punct, is_word, outer_attribute, outermost};
-use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
+use crate::types::{is_unit, type_colon};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 
 /// A function item.
 pub(crate) struct Function {
@@ -73,10 +74,8 @@ pub(crate) fn read(item: TokenStream) -> Item {
         match outer.ours {
             Some(ours) => stacked.push(ours),
             None => {
-                track_caller |=
-                    group_of(trees.get(at + 1), Delimiter::Bracket).is_some_and(|group| {
-                        is_word(outermost(group.stream()).first(), "track_caller")
-                    });
+                track_caller |= group_of(trees.get(at + 1), Delimiter::Bracket)
+                    .is_some_and(|group| is_track_caller(&outermost(group.stream())));
                 header.extend(trees.iter().skip(at).take(outer.len).cloned());
             }
         }
@@ -90,6 +89,20 @@ pub(crate) fn read(item: TokenStream) -> Item {
             header.extend(rest);
             Item::Other(header.into_iter().collect(), span, word)
         }
+    }
+}
+
+/// `track_caller`, or a `cfg_attr` that may turn into it.
+fn is_track_caller(attribute: &[TokenTree]) -> bool {
+    match attribute {
+        [TokenTree::Ident(word), TokenTree::Group(group), ..] if word == "cfg_attr" => {
+            let trees: Vec<TokenTree> = group.stream().into_iter().collect();
+            let mut members = trees.split(|tree| is_punct(Some(tree), ','));
+            // What comes first is the condition.
+            members.next();
+            members.any(is_track_caller)
+        }
+        _ => is_word(attribute.first(), "track_caller"),
     }
 }
 
@@ -234,31 +247,6 @@ impl Outline {
     }
 }
 
-/// `()`, or nothing at all.
-fn is_unit(ty: &[TokenTree]) -> bool {
-    match ty {
-        [] => true,
-        [TokenTree::Group(group)] if group.delimiter() == Delimiter::None => {
-            is_unit(&group.stream().into_iter().collect::<Vec<_>>())
-        }
-        [TokenTree::Group(group)] => {
-            group.delimiter() == Delimiter::Parenthesis && group.stream().is_empty()
-        }
-        _ => false,
-    }
-}
-
-/// Whether the return type is `!` itself.
-pub(crate) fn is_never(ty: &[TokenTree]) -> bool {
-    match ty {
-        [TokenTree::Group(group)] if group.delimiter() == Delimiter::None => {
-            is_never(&group.stream().into_iter().collect::<Vec<_>>())
-        }
-        [only] => is_punct(Some(only), '!'),
-        _ => false,
-    }
-}
-
 fn mentions_self(tree: &TokenTree) -> bool {
     match tree {
         TokenTree::Ident(word) => word == "self" || word == "Self",
@@ -309,24 +297,6 @@ fn param(trees: Vec<TokenTree>) -> Param {
     }
 }
 
-/// The colon between a pattern and its type: not one of a `::`.
-pub(crate) fn type_colon(trees: &[TokenTree], from: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        match trees.get(at)? {
-            TokenTree::Punct(punct) if punct.as_char() == ':' => {
-                if punct.spacing() == Spacing::Joint && is_punct(trees.get(at + 1), ':') {
-                    at += 1;
-                } else {
-                    return Some(at);
-                }
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-}
-
 /// The name that a pattern is, if it is nothing else.
 pub(crate) fn pattern(trees: &[TokenTree]) -> Pattern {
     let flat = match trees {
@@ -358,59 +328,4 @@ impl Param {
         };
         is_word(flat.first(), "mut")
     }
-}
-
-/// The declared type with each `impl Trait` replaced by `_`, for places where it may not stand; whether there was one.
-pub(crate) fn without_impl(ty: &[TokenTree]) -> (Vec<TokenTree>, bool) {
-    let mut out = Vec::with_capacity(ty.len());
-    let mut found = false;
-    let mut at = 0;
-    while let Some(tree) = ty.get(at) {
-        match tree {
-            TokenTree::Ident(word) if word == "impl" => {
-                found = true;
-                out.push(TokenTree::Ident(Ident::new("_", word.span())));
-                at = end_of_bounds(ty, at + 1);
-                continue;
-            }
-            TokenTree::Group(group) => {
-                let inner: Vec<TokenTree> = group.stream().into_iter().collect();
-                let (inner, replaced) = without_impl(&inner);
-                found |= replaced;
-                if replaced {
-                    let group = crate::tokens::delimited(
-                        group.delimiter(),
-                        inner.into_iter().collect(),
-                        group.span(),
-                    );
-                    out.push(TokenTree::Group(group));
-                } else {
-                    out.push(tree.clone());
-                }
-            }
-            other => out.push(other.clone()),
-        }
-        at += 1;
-    }
-    (out, found)
-}
-
-/// Where the bounds of an `impl` end: at a comma, a closing `>`, a `;`, or the end.
-fn end_of_bounds(ty: &[TokenTree], from: usize) -> usize {
-    let mut angles = Angles::default();
-    let mut at = from;
-    let mut arrow = false;
-    while let Some(tree) = ty.get(at) {
-        if !angles.open()
-            && (is_punct(Some(tree), ',')
-                || is_punct(Some(tree), ';')
-                || is_punct(Some(tree), '>') && !arrow)
-        {
-            break;
-        }
-        arrow = matches!(tree, TokenTree::Punct(punct) if punct.as_char() == '-');
-        angles.pass(tree);
-        at += 1;
-    }
-    at
 }

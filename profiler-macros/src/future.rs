@@ -1,10 +1,11 @@
 //! Futures: the body of an `async fn`, and of a function that returns a boxed one.
 
+use crate::boxed::Boxed;
 use crate::expand::{PlainBody, Plan};
-use crate::function::{is_never, without_impl};
-use crate::params::{Rebind, outside, rebindings};
+use crate::params::{Rebind, outside, rebindings, recorded_patterns};
 use crate::site::Flavour;
 use crate::tokens::{is_punct, regroup};
+use crate::types::{is_never, without_impl};
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 
@@ -26,19 +27,34 @@ impl Plan<'_> {
             &quote_spanned!(site=> async move { #entry #given #rebound #hint #run }),
             place,
             Rebind::All(&self.words),
+            None,
         );
         quote!(#head #awaited)
     }
 
-    /// The expression in a boxed future that runs `block` (an `async move` block) inside the span.
-    pub(crate) fn boxed(&self, block: &TokenStream) -> TokenStream {
+    /// The body of a function that returns a boxed future, whose block runs inside the span.
+    pub(crate) fn boxed(&self, body: PlainBody, boxed: Boxed) -> TokenStream {
         let site = Span::mixed_site();
         let entry = &self.entry;
-        let block = match entry.is_empty() {
-            true => block.clone(),
-            false => quote_spanned!(site=> async move { #entry #block.await }),
+        let patterns = recorded_patterns(self.function);
+        let opened = match self.context.told {
+            true => self.context.open_told(self.set, &self.context.place()),
+            false => None,
         };
-        self.awaited(&[], &block, None, Rebind::Nothing)
+        let (mut told, open) = opened.unzip();
+        for record in self.records.iter().filter(|record| record.at_call) {
+            let early = record.early.as_ref().map(|(_, early)| early);
+            told.get_or_insert_default().extend(quote!(#early));
+        }
+        let stream = boxed.wrapped(|block| {
+            let block = match entry.is_empty() {
+                true => block.clone(),
+                false => quote_spanned!(site=> async move { #entry #patterns #block.await }),
+            };
+            self.awaited(&[], &block, None, Rebind::Nothing, open)
+        });
+        let (head, rest) = body.rewritten(stream).split(told.is_some());
+        quote!(#head #told #rest)
     }
 
     /// Statements that run `future` inside the span, and their value.
@@ -48,6 +64,7 @@ impl Plan<'_> {
         future: &TokenStream,
         place: Option<Span>,
         rebind: Rebind<'_>,
+        open: Option<TokenStream>,
     ) -> TokenStream {
         let value = Ident::new("value", place.unwrap_or_else(Span::mixed_site));
         let site = Span::mixed_site();
@@ -55,6 +72,7 @@ impl Plan<'_> {
         let texts: Vec<_> = self
             .records
             .iter()
+            .filter(|record| !record.at_call)
             .filter_map(|record| record.early.as_ref())
             .collect();
         let variables = texts.iter().map(|(variable, _)| variable);
@@ -62,7 +80,7 @@ impl Plan<'_> {
         let early = quote!(#(#early)*);
         let early = match rebind {
             Rebind::All(words) => outside(early, self.function, words),
-            Rebind::Nothing => early,
+            Rebind::Nothing | Rebind::Recorded => early,
         };
         // `{#}` counts under the parent, so before the span opens; but a measured call opens the capture itself, and
         // its labels are built inside.
@@ -88,7 +106,7 @@ impl Plan<'_> {
                 return #value;
             };
         }
-        let open = self.open(Flavour::Future, probes);
+        let open = open.unwrap_or_else(|| self.open(Flavour::Future, probes));
         let never = self.function.output.as_deref().is_some_and(is_never);
         if self.records.is_empty() && (self.set.measured.is_none() || never) {
             let run = quote_spanned!(site=> #private::instrument(#open, #future).await);

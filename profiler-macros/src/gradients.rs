@@ -2,11 +2,11 @@
 //! body may empty it.
 
 use crate::args::Attribute;
-use crate::crossing::{holds_word, may_hold};
 use crate::function::{Function, Param, Pattern};
 use crate::label::Label;
 use crate::site::{Context, Place, Record, string};
 use crate::tokens::{is_punct, is_word};
+use crate::types::{holds_word, may_hold};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 
@@ -175,6 +175,7 @@ impl Context {
         let variable = noted.clone();
         Record {
             early: Some((noted, early)),
+            at_call: false,
             call: Box::new(move |at, value, private| {
                 let own = Ident::new("value", blamed);
                 let value = value.map_or_else(|| quote!(#own), TokenStream::clone);

@@ -26,6 +26,8 @@ pub(crate) struct Template {
     positional: Vec<TokenStream>,
     /// Whether `{#}` stands in it.
     pub(crate) numbered: bool,
+    /// Whether arguments or fields stand in it.
+    pub(crate) reads: bool,
 }
 
 impl Label {
@@ -50,12 +52,14 @@ impl Label {
             format: String::new(),
             plain: String::new(),
             fields: Vec::new(),
+            reads: false,
         };
         reader.run()?;
         let Reader {
             format,
             plain,
             fields,
+            reads,
             ..
         } = reader;
         if fields.is_empty() && !reader_has_arguments(&format) {
@@ -71,6 +75,7 @@ impl Label {
             literal: LitStr::new(&format, span),
             positional,
             numbered,
+            reads,
         }))
     }
 }
@@ -114,6 +119,8 @@ struct Reader<'a> {
     plain: String,
     /// One a position: a field path, or none for the ordinal.
     fields: Vec<Option<TokenStream>>,
+    /// Whether one of them is no ordinal.
+    reads: bool,
 }
 
 impl Reader<'_> {
@@ -175,6 +182,7 @@ impl Reader<'_> {
         } else if !is_identifier(root) {
             return Err(self.refused(&format!("`{{{text}}}` is no placeholder")));
         } else {
+            self.reads = true;
             let mut field = None;
             for part in parts {
                 field = Some(self.field(field.take(), root, part, text)?);

@@ -12,6 +12,7 @@ mod crossing;
 mod derive;
 mod expand;
 mod forms;
+mod fragments;
 mod function;
 mod future;
 mod gradients;
@@ -21,12 +22,14 @@ mod label;
 mod manifest;
 mod ops;
 mod params;
+mod place;
 mod site;
 mod statements;
 mod target;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod types;
 mod valid;
 mod written;
 
@@ -46,7 +49,10 @@ fn attribute(kind: Kind, args: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// `ops` records each call in the body that gives a tensor: methods, operators, functions, closures' bodies included;
 /// `ops(stats)` also takes the statistics of what it gave, under the text of the receiver or the name of the `let`.
-/// Calls that hold a closure among their arguments or an `.await`, and what stands in macros, are left alone.
+/// Calls that hold a closure among their arguments or an `.await`, and what stands in macros, are left alone. What goes
+/// into a call is looked at where it is a variable or a field; in a closure without `move`, of what is outside of it,
+/// only what is a field of `self` or stands behind `&`. A field of a `repr(packed)` struct cannot be looked at: bind it
+/// by a `let` first.
 #[proc_macro_attribute]
 pub fn profile_step(args: TokenStream, item: TokenStream) -> TokenStream {
     attribute(Kind::ProfileStep, args, item)

@@ -1,7 +1,7 @@
 //! The parameters as an expansion leaves them, and the statements that bind them again.
 
 use crate::function::{Function, Param, Pattern};
-use crate::tokens::{delimited, group_of, is_word, regroup};
+use crate::tokens::{delimited, group_of, is_word, regroup, text_of};
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 use std::collections::BTreeSet;
@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 pub(crate) enum Rebind<'a> {
     /// They stay; our attributes go.
     Nothing,
+    /// The same, but for patterns that are recorded as a whole: see [`recorded_patterns`].
+    Recorded,
     /// Patterns move into the body, where names are bound again; the words of all arguments of our attributes.
     All(&'a BTreeSet<String>),
 }
@@ -22,7 +24,7 @@ pub(crate) fn argument(at: usize) -> Ident {
 /// Whether an argument is asked for by its own name outside of the body, because an attribute's argument has it in it, or
 /// because a variable of ours is called so too.
 pub(crate) fn is_told(name: &Ident, words: &BTreeSet<String>) -> bool {
-    let name = name.to_string();
+    let name = text_of(name);
     let ours = [
         "guard", "span", "value", "ended", "parked", "turns", "given", "lent",
     ]
@@ -30,7 +32,7 @@ pub(crate) fn is_told(name: &Ident, words: &BTreeSet<String>) -> bool {
         || ["text", "argument", "noted", "part"]
             .iter()
             .any(|ours| name.starts_with(ours));
-    ours || words.contains(name.strip_prefix("r#").unwrap_or(&name))
+    ours || words.contains(&name)
 }
 
 /// The name that an argument has outside of the body that binds it again.
@@ -78,10 +80,7 @@ pub(crate) fn outside(
 fn stays(param: &Param, words: &BTreeSet<String>) -> bool {
     fn holds(trees: &[TokenTree], words: &BTreeSet<String>) -> bool {
         trees.iter().any(|tree| match tree {
-            TokenTree::Ident(word) => {
-                let word = word.to_string();
-                words.contains(word.strip_prefix("r#").unwrap_or(&word))
-            }
+            TokenTree::Ident(word) => words.contains(&text_of(word)),
             TokenTree::Group(group) => {
                 holds(&group.stream().into_iter().collect::<Vec<_>>(), words)
             }
@@ -103,12 +102,17 @@ pub(crate) fn params(function: &Function, rebind: &Rebind<'_>) -> TokenTree {
             (Pattern::Other, Rebind::All(words)) if stays(param, words) => {
                 trees.extend(param.attributes.iter().cloned());
             }
-            (_, Rebind::Nothing) => trees.extend(param.attributes.iter().cloned()),
+            (_, Rebind::Nothing | Rebind::Recorded) => {
+                trees.extend(param.attributes.iter().cloned())
+            }
             (_, Rebind::All(_)) => trees.extend(param.configuration()),
         }
         match (&param.pattern, rebind) {
             (Pattern::Name(name), Rebind::All(words)) => trees.push(outer(name, words).into()),
             (Pattern::Other, Rebind::All(words)) if !stays(param, words) => {
+                trees.push(argument(at).into());
+            }
+            (Pattern::Other, Rebind::Recorded) if !param.ours.is_empty() => {
                 trees.push(argument(at).into());
             }
             _ => trees.extend(param.pattern_trees.iter().cloned()),
@@ -119,6 +123,27 @@ pub(crate) fn params(function: &Function, rebind: &Rebind<'_>) -> TokenTree {
         }
     }
     TokenTree::Group(delimited(Delimiter::Parenthesis, regroup(trees), span))
+}
+
+/// Binds the patterns of recorded arguments where those have been read.
+pub(crate) fn recorded_patterns(function: &Function) -> TokenStream {
+    let mut tokens = TokenStream::new();
+    for (at, param) in function.params.iter().enumerate() {
+        if matches!(param.pattern, Pattern::Other) && !param.ours.is_empty() {
+            tokens.extend(bound(param, at, &[]));
+        }
+    }
+    tokens
+}
+
+/// Binds a pattern to its argument.
+fn bound(param: &Param, at: usize, attributes: &[TokenTree]) -> Option<TokenStream> {
+    let argument = argument(at);
+    let pattern = regroup(param.pattern_trees.clone());
+    let is_blank =
+        matches!(param.pattern_trees.as_slice(), [TokenTree::Ident(word)] if word == "_");
+    (!is_blank)
+        .then(|| quote_spanned!(Span::mixed_site()=> #(#attributes)* let #pattern = #argument;))
 }
 
 /// Binds every parameter again, in order: a body that runs in a closure or future then drops them as a function does.
@@ -180,12 +205,7 @@ pub(crate) fn rebindings(
                 let argument = argument(at);
                 let configuration = param.configuration();
                 tokens.extend(quote_spanned!(site=> #(#configuration)* let #argument = #argument;));
-                if !matches!(param.pattern_trees.as_slice(), [TokenTree::Ident(word)] if word == "_")
-                {
-                    let pattern = &param.pattern_trees;
-                    let pattern = regroup(pattern.clone());
-                    tokens.extend(quote_spanned!(site=> #(#attributes)* let #pattern = #argument;));
-                }
+                tokens.extend(bound(param, at, attributes));
             }
         }
     }

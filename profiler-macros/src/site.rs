@@ -2,6 +2,7 @@
 
 use crate::args::{Attribute, Kind};
 use crate::label::{Label, Template};
+use crate::tokens::text_of;
 use crate::valid::Set;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -12,6 +13,8 @@ pub(crate) struct Context {
     pub(crate) private: TokenStream,
     /// The function's arguments among which a loss may be, as a list of what they show.
     pub(crate) arguments: TokenStream,
+    /// Whether arguments are told of at the call, because they may be gone when the span opens.
+    pub(crate) told: bool,
     /// Whether `private` is another path, by `crate = path`.
     renamed: bool,
     /// The function's own name.
@@ -40,12 +43,12 @@ impl Context {
             Some(path) => quote_spanned!(site=> #path::private),
             None => quote_spanned!(site=> ::candle_profiler::private),
         };
-        let name = function.to_string();
         Self {
             arguments: TokenStream::new(),
+            told: false,
             private,
             renamed: runtime.is_some(),
-            name: name.strip_prefix("r#").unwrap_or(&name).to_owned(),
+            name: text_of(function),
             method: has_self_type,
         }
     }
@@ -175,6 +178,34 @@ impl Context {
         quote_spanned!(site=> #private::#open(&#call_site #text))
     }
 
+    /// The same for a boxed future whose arguments are told of at the call: what runs there, and what opens the span.
+    /// Nothing where none of them is asked for.
+    pub(crate) fn open_told(&self, set: &Set, place: &Place) -> Option<(TokenStream, TokenStream)> {
+        let private = &self.private;
+        let site = Span::mixed_site();
+        let call_site = self.call_site(set, place);
+        match (&set.measured, set.label()) {
+            (Some(measured), label)
+                if !measured.measure.says_nothing() || matches!(label, Some(Label::Dynamic(_))) =>
+            {
+                let key = self.key(set, measured);
+                let details = self.details(measured, &[]);
+                Some((
+                    quote_spanned!(site=> let asked = #private::asked(#key, #details);),
+                    quote_spanned!(site=> #private::async_measure_told(&#call_site, asked)),
+                ))
+            }
+            (None, Some(Label::Dynamic(template))) if template.reads => {
+                let text = template.closure(private);
+                Some((
+                    quote_spanned!(site=> let told = #private::told(#text);),
+                    quote_spanned!(site=> #private::async_enter_told(&#call_site, told)),
+                ))
+            }
+            _ => None,
+        }
+    }
+
     fn key(&self, set: &Set, measured: &Attribute) -> TokenStream {
         let private = &self.private;
         let site = Span::mixed_site();
@@ -203,27 +234,29 @@ impl Context {
         let measure = &measured.measure;
         let mut body = TokenStream::new();
         if let Some(device) = &measure.device {
-            body.extend(quote_spanned!(site=> #private::Details::device(details, &(#device));));
+            body.extend(quote_spanned!(site=> #private::Details::device(candle_profiler_details, &(#device));));
         }
         if let Some(items) = &measure.items {
-            body.extend(quote_spanned!(site=> #private::Details::items(details, #items);));
+            body.extend(
+                quote_spanned!(site=> #private::Details::items(candle_profiler_details, #items);),
+            );
         }
         if let Some(plan) = &measure.gradients {
-            body.extend(quote_spanned!(site=> #private::Details::gradients(details, #plan);));
+            body.extend(quote_spanned!(site=> #private::Details::gradients(candle_profiler_details, #plan);));
         }
         for (key, value) in measure.tags.iter().flatten() {
             let key = string(key);
-            body.extend(quote_spanned!(site=> #private::Details::tag(details, #key, &(#value));));
+            body.extend(quote_spanned!(site=> #private::Details::tag(candle_profiler_details, #key, &(#value));));
         }
         if measure.device.is_none() {
             for probe in probes {
-                body.extend(quote_spanned!(site=> #private::Details::argument(details, &#probe);));
+                body.extend(quote_spanned!(site=> #private::Details::argument(candle_profiler_details, &#probe);));
             }
         }
         if body.is_empty() {
             quote_spanned!(site=> |_| {})
         } else {
-            quote_spanned!(site=> |details| { #body })
+            quote_spanned!(site=> |candle_profiler_details| { #body })
         }
     }
 
@@ -261,8 +294,10 @@ impl Context {
         // Errors about the value's type belong to the user's attribute.
         let blamed = site.located_at(attribute.span);
         let function = Ident::new(attribute.kind.name(), blamed);
+        let reads = matches!(&attribute.label, Some(Label::Dynamic(template)) if template.reads);
         Record {
             early,
+            at_call: self.told && !inside && reads,
             call: Box::new(move |at, value, private| {
                 let own = Ident::new("value", blamed);
                 let value = value.map_or_else(|| quote!(#own), TokenStream::clone);
@@ -286,6 +321,9 @@ impl Context {
         let private = &self.private;
         let site = Span::mixed_site();
         let closure = template.closure(private);
+        if self.told && !inside && template.reads {
+            return Some(quote_spanned!(site=> #private::told(#closure)));
+        }
         let build = Ident::new(
             match (template.numbered, inside) {
                 (true, true) => "inner_numbered_text",
@@ -305,6 +343,8 @@ pub(crate) type Call = Box<dyn Fn(&TokenStream, Option<&TokenStream>, &TokenStre
 pub(crate) struct Record {
     /// The variable that holds a built label, and its `let`.
     pub(crate) early: Option<(Ident, TokenStream)>,
+    /// Whether it is built at the call, before the future whose value is recorded.
+    pub(crate) at_call: bool,
     pub(crate) call: Call,
 }
 

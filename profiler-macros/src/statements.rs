@@ -6,17 +6,21 @@
 use crate::absorbed;
 use crate::args::Kind;
 use crate::forms::Statement;
+use crate::fragments;
+use crate::function::Function;
 use crate::items::item_len;
 use crate::site::Context;
-use crate::tokens::{Ours, delimited, is_brace, is_punct, is_word, outer_attribute, regroup};
+use crate::tokens::{
+    Ours, delimited, group_of, is_brace, is_punct, is_word, outer_attribute, regroup,
+};
 use crate::valid;
-use crate::written::expand;
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use crate::written::{Sight, expand};
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 
 /// The walk through one body.
 pub(crate) struct Statements<'a> {
     /// None: attributes are only taken away.
-    context: Option<&'a Context>,
+    context: Option<(&'a Context, &'a Function)>,
     /// The operation calls of the whole body are observed already.
     pub(crate) has_ops: bool,
     error: Option<syn::Error>,
@@ -64,9 +68,9 @@ const ITEM_WORDS: [&str; 16] = [
 
 impl<'a> Statements<'a> {
     /// Expands what it finds.
-    pub(crate) fn expanding(context: &'a Context) -> Self {
+    pub(crate) fn expanding(context: &'a Context, function: &'a Function) -> Self {
         Self {
-            context: Some(context),
+            context: Some((context, function)),
             has_ops: false,
             error: None,
             tells: false,
@@ -125,6 +129,7 @@ impl<'a> Statements<'a> {
 
     /// Walks one level; the new trees where something changed.
     fn statements(&mut self, trees: Vec<TokenTree>) -> Option<Vec<TokenTree>> {
+        let trees = fragments::settled(&trees);
         let mut out = Vec::with_capacity(trees.len());
         let mut changed = false;
         // Whether a statement may begin here.
@@ -142,6 +147,11 @@ impl<'a> Statements<'a> {
             }
             if let Some((attributes, len)) = attributes(rest) {
                 at += len;
+                if let Some((kind, span)) = attributes.conditional {
+                    changed = true;
+                    self.error
+                        .get_or_insert(valid::conditional_on_a_statement(kind, span));
+                }
                 if attributes.ours.is_empty() {
                     out.extend(attributes.others);
                     continue;
@@ -205,10 +215,12 @@ impl<'a> Statements<'a> {
         let trees = self.statements(trees.clone()).unwrap_or(trees);
         let seen = self.tells && self.apart == 0;
         let expansion = match self.context {
-            Some(context) => {
+            Some((context, function)) => {
+                let apart = self.apart > 0;
+                let sight = (!self.has_ops).then_some(Sight { function, apart });
                 let measured = |ours: &Ours| ours.kind == Kind::Measured;
                 self.turns |= seen && attributes.ours.iter().any(measured);
-                expand(context, attributes, &statement, &trees, seen, self.has_ops)
+                expand(context, attributes, &statement, &trees, seen, sight)
             }
             None => Ok(None),
         };
@@ -239,6 +251,8 @@ impl<'a> Statements<'a> {
 pub(crate) struct Attributes {
     pub(crate) ours: Vec<Ours>,
     pub(crate) others: Vec<TokenTree>,
+    /// One of ours in a `cfg_attr`, which the compiler expands only where we cannot stand.
+    conditional: Option<(Kind, Span)>,
 }
 
 /// Reads the outer attributes at the head of `trees`, and how many trees they take.
@@ -246,11 +260,14 @@ fn attributes(trees: &[TokenTree]) -> Option<(Attributes, usize)> {
     let mut found = Attributes {
         ours: Vec::new(),
         others: Vec::new(),
+        conditional: None,
     };
     let mut at = 0;
     while let Some(outer) = trees.get(at..).and_then(outer_attribute) {
+        let conditional = conditional(trees.get(at + 1));
         match outer.ours {
             Some(ours) => found.ours.push(ours),
+            None if conditional.is_some() => found.conditional = conditional,
             None => found
                 .others
                 .extend(trees.iter().skip(at).take(outer.len).cloned()),
@@ -258,6 +275,22 @@ fn attributes(trees: &[TokenTree]) -> Option<(Attributes, usize)> {
         at += outer.len;
     }
     (at > 0).then_some((found, at))
+}
+
+/// What of ours a `[cfg_attr(…)]` holds.
+fn conditional(attribute: Option<&TokenTree>) -> Option<(Kind, Span)> {
+    let inside: Vec<TokenTree> = group_of(attribute, Delimiter::Bracket)?
+        .stream()
+        .into_iter()
+        .collect();
+    if !is_word(inside.first(), "cfg_attr") {
+        return None;
+    }
+    let list = group_of(inside.get(1), Delimiter::Parenthesis)?.stream();
+    list.into_iter().find_map(|tree| match tree {
+        TokenTree::Ident(word) => Some((Kind::named(&word.to_string())?, word.span())),
+        _ => None,
+    })
 }
 
 /// `name!(…)`: what stands in its parentheses is the macro's.

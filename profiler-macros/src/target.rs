@@ -1,8 +1,10 @@
 //! What a statement binds or sets, and with it what a record on it reads.
 
-use crate::forms::Form;
-use crate::function::{Pattern, pattern, type_colon};
-use crate::tokens::{is_punct, is_word, regroup};
+use crate::forms::{Form, is_joint};
+use crate::function::{Pattern, pattern};
+use crate::place;
+use crate::tokens::{is_punct, regroup, text_of, text_of_all};
+use crate::types::type_colon;
 use crate::valid::Set;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
@@ -16,41 +18,62 @@ pub(crate) struct Target {
     pub(crate) name: Option<String>,
     /// The one name that a `let` binds.
     pub(crate) bound: Option<Ident>,
+    /// Where the value of an assignment begins whose place may be evaluated once only.
+    pub(crate) value_at: Option<usize>,
 }
 
 impl Target {
     pub(crate) fn of(form: Form, trees: &[TokenTree], set: &Set) -> syn::Result<Self> {
         match form {
             Form::Let => Self::of_let(trees, set),
-            Form::Assignment(at) => {
-                let compound = matches!(trees.get(at.wrapping_sub(1)), Some(TokenTree::Punct(sign)) if sign.spacing() == proc_macro2::Spacing::Joint);
-                let end = if compound { at.saturating_sub(1) } else { at };
-                let trees: Vec<TokenTree> = trees.iter().take(end).cloned().collect();
-                let several = matches!(trees.as_slice(), [TokenTree::Group(_)])
-                    || is_word(trees.first(), "_");
-                if let Some(record) = set.records.first()
-                    && several
-                {
-                    let text = format!(
-                        "`{}` reads the one place that an assignment sets",
-                        record.kind.name()
-                    );
-                    return Err(syn::Error::new(record.span, text));
-                }
-                let place = regroup(trees);
-                let name = place.to_string();
-                Ok(Self {
-                    place: Some(place),
-                    name: Some(name),
-                    bound: None,
-                })
-            }
+            Form::Assignment(at) => Self::of_assignment(at, trees, set),
             _ => Ok(Self {
                 place: None,
                 name: None,
                 bound: None,
+                value_at: None,
             }),
         }
+    }
+
+    fn of_assignment(at: usize, trees: &[TokenTree], set: &Set) -> syn::Result<Self> {
+        let compound = is_joint(at.checked_sub(1).and_then(|before| trees.get(before)));
+        // `<<=` and `>>=` have three signs, every other one two.
+        let shift = is_joint(at.checked_sub(2).and_then(|two| trees.get(two)));
+        let end = match (compound, shift) {
+            (false, _) => at,
+            (true, false) => at.saturating_sub(1),
+            (true, true) => at.saturating_sub(2),
+        };
+        let trees = trees.get(..end).unwrap_or_default();
+        if let Some(record) = set.records.first()
+            && place::is_pattern(trees)
+        {
+            let text = format!(
+                "`{}` reads the one place that an assignment sets",
+                record.kind.name()
+            );
+            return Err(syn::Error::new(record.span, text));
+        }
+        let kind = place::kind(trees);
+        let tokens = regroup(trees.to_vec());
+        if let Some(record) = set.records.first()
+            && compound
+            && kind == place::Kind::Computed
+        {
+            let text = format!(
+                "`{}` reads this place again after the assignment, so it is made of names, fields and indices by names \
+                 and numbers: bind the place first (`let place = &mut …;`), or write `PLACE = …`",
+                record.kind.name()
+            );
+            return Err(syn::Error::new_spanned(tokens, text));
+        }
+        Ok(Self {
+            name: Some(text_of_all(trees)),
+            place: Some(tokens),
+            bound: None,
+            value_at: (!compound && kind != place::Kind::Named).then_some(at + 1),
+        })
     }
 
     fn of_let(trees: &[TokenTree], set: &Set) -> syn::Result<Self> {
@@ -79,18 +102,15 @@ impl Target {
             return Err(syn::Error::new(record.span, text));
         }
         if let Pattern::Name(name) = pattern(&pattern_trees) {
-            let text = name.to_string();
+            let text = text_of(&name);
             return Ok(Self {
                 place: Some(quote!(#name)),
                 name: Some(text),
                 bound: Some(name),
+                value_at: None,
             });
         }
-        let text = pattern_trees
-            .iter()
-            .cloned()
-            .collect::<TokenStream>()
-            .to_string();
+        let text = text_of_all(&pattern_trees);
         let names = bindings(&pattern_trees);
         let place = match names.as_slice() {
             [] => None,
@@ -108,6 +128,7 @@ impl Target {
             place,
             name: Some(text),
             bound: None,
+            value_at: None,
         })
     }
 }

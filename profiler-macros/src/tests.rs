@@ -290,6 +290,19 @@ fn manifests_tell_who_has_the_crate() {
 }
 
 #[test]
+fn another_crate_may_be_given_our_name() {
+    use crate::manifest::gives_name;
+    assert!(gives_name("extern crate prof as candle_profiler;"));
+    assert!(gives_name(
+        "#[macro_use]\npub extern crate prof\n    as candle_profiler;\nfn f() {}"
+    ));
+    assert!(!gives_name(
+        "extern crate prof; use prof as candle_profiler;"
+    ));
+    assert!(!gives_name("extern crate candle_profiler as prof;"));
+}
+
+#[test]
 fn a_marker_vanishes() {
     let marker = stream("const _: () = ();");
     let out = attribute(Kind::RecordScalar, stream("__absorbed"), marker, false);

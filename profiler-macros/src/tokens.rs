@@ -12,6 +12,37 @@ pub(crate) fn is_word(tree: Option<&TokenTree>, wanted: &str) -> bool {
     matches!(tree, Some(TokenTree::Ident(word)) if word == wanted)
 }
 
+/// An identifier as a word, without its `r#`.
+pub(crate) fn text_of(name: &Ident) -> String {
+    let text = name.to_string();
+    match text.strip_prefix("r#") {
+        Some(plain) => plain.to_owned(),
+        None => text,
+    }
+}
+
+/// The text of a pattern or a place, its identifiers as words.
+pub(crate) fn text_of_all(trees: &[TokenTree]) -> String {
+    fn plain(tree: &TokenTree) -> TokenTree {
+        match tree {
+            TokenTree::Ident(word) if word.to_string().starts_with("r#") => {
+                Ident::new(&text_of(word), word.span()).into()
+            }
+            TokenTree::Group(group) => {
+                let inner = group.stream().into_iter().map(|tree| plain(&tree));
+                delimited(group.delimiter(), inner.collect(), group.span()).into()
+            }
+            other => other.clone(),
+        }
+    }
+    let stream: TokenStream = trees.iter().cloned().collect();
+    let text = stream.to_string();
+    match text.contains("r#") {
+        true => trees.iter().map(plain).collect::<TokenStream>().to_string(),
+        false => text,
+    }
+}
+
 pub(crate) fn group_of(tree: Option<&TokenTree>, delimiter: Delimiter) -> Option<&Group> {
     match tree {
         Some(TokenTree::Group(group)) if group.delimiter() == delimiter => Some(group),

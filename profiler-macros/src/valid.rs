@@ -1,10 +1,11 @@
 //! What is refused, at which token, in which words.
 
 use crate::args::{Attribute, Kind};
-use crate::function::{Body, Function, is_never};
+use crate::function::{Body, Function};
 use crate::label::Label;
 use crate::tokens::Ours;
-use proc_macro2::{Span, TokenTree};
+use crate::types::{holds_impl, is_never};
+use proc_macro2::Span;
 
 /// The attributes of one function or statement, one expansion.
 #[derive(Default)]
@@ -186,6 +187,18 @@ pub(crate) fn parameter(ours: &[Ours]) -> syn::Result<Vec<Attribute>> {
     Ok(records)
 }
 
+/// A statement attribute that a `cfg_attr` gives.
+pub(crate) fn conditional_on_a_statement(kind: Kind, span: Span) -> syn::Error {
+    let name = kind.name();
+    syn::Error::new(
+        span,
+        format!(
+            "`{name}` cannot stand in a `cfg_attr` on a statement, only on a function: write `#[{name}]` alone; the \
+             feature `off` compiles it out"
+        ),
+    )
+}
+
 /// A statement attribute where no statement that we know follows.
 pub(crate) fn not_a_statement(kind: Kind, span: Span) -> syn::Error {
     let name = kind.name();
@@ -198,13 +211,4 @@ pub(crate) fn not_a_statement(kind: Kind, span: Span) -> syn::Error {
         span,
         format!("inside a function `{name}` stands on a statement: {forms}"),
     )
-}
-
-/// The trees of a return type hold an `impl`.
-pub(crate) fn holds_impl(output: &[TokenTree]) -> bool {
-    output.iter().any(|tree| match tree {
-        TokenTree::Ident(word) => word == "impl",
-        TokenTree::Group(group) => holds_impl(&group.stream().into_iter().collect::<Vec<_>>()),
-        _ => false,
-    })
 }

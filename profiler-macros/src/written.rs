@@ -3,25 +3,34 @@
 use crate::args::Attribute;
 use crate::expand::finish;
 use crate::forms::{Form, Statement};
-use crate::items::item_len;
+use crate::function::Function;
+use crate::items::{Angles, item_len};
 use crate::ops;
 use crate::params::configuration;
 use crate::site::{Context, Flavour, Record};
 use crate::statements::Attributes;
 use crate::target::Target;
-use crate::tokens::{Ours, braces, group_of, is_punct, is_word, regroup};
+use crate::tokens::{Ours, braces, group_of, is_brace, is_punct, is_word, regroup};
 use crate::valid::{self, Set};
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 
-/// The statement with its attributes carried out.
+/// What a statement whose operations are to be observed stands in.
+#[derive(Clone, Copy)]
+pub(crate) struct Sight<'a> {
+    pub(crate) function: &'a Function,
+    /// It may stand in a closure or future of the function's.
+    pub(crate) apart: bool,
+}
+
+/// The statement with its attributes carried out; `sight`: none where its operations are observed already.
 pub(crate) fn expand(
     context: &Context,
     attributes: &Attributes,
     statement: &Statement,
     trees: &[TokenTree],
     seen: bool,
-    has_ops: bool,
+    sight: Option<Sight<'_>>,
 ) -> syn::Result<Option<TokenStream>> {
     let mut set = Set::default();
     for ours in &attributes.ours {
@@ -33,8 +42,10 @@ pub(crate) fn expand(
     let Some(first) = attributes.ours.first() else {
         return Ok(None);
     };
-    if let Some(mode) = set.ops().filter(|_| !has_ops && !crate::OFF) {
-        let rewritten = ops::rewrite(context, mode, regroup(trees.to_vec()));
+    if let (Some(mode), Some(sight)) = (set.ops().filter(|_| !crate::OFF), sight) {
+        let names = ops::names_of(sight.function);
+        let tokens = regroup(trees.to_vec());
+        let rewritten = ops::rewrite(context, mode, names, sight.apart, tokens);
         let trees: Vec<TokenTree> = rewritten.into_iter().collect();
         if let Some(statement) = Statement::at(&trees) {
             let mut attributes = attributes.clone();
@@ -43,7 +54,7 @@ pub(crate) fn expand(
                 let allow = quote_spanned!(Span::mixed_site()=> #[allow(unreachable_code)]);
                 attributes.others.extend(allow);
             }
-            return expand(context, &attributes, &statement, &trees, seen, true);
+            return expand(context, &attributes, &statement, &trees, seen, None);
         }
     }
     if let (Form::Loop { .. }, Some(record)) = (statement.form, set.records.first()) {
@@ -69,28 +80,57 @@ pub(crate) fn expand(
     Ok(Some(writer.statement(statement.form, trees)))
 }
 
-/// Whether the statement itself waits: not in an `async` block or closure of its own.
+/// Whether the statement itself waits: not in an `async` block, closure or function of its own.
 fn holds_await(trees: &[TokenTree]) -> bool {
-    let mut own = false;
-    for (at, tree) in trees.iter().enumerate() {
+    let mut at = 0;
+    while let Some(tree) = trees.get(at) {
+        let rest = trees.get(at..).unwrap_or_default();
         match tree {
-            TokenTree::Ident(word) if word == "async" => own = true,
-            TokenTree::Ident(word)
-                if word == "await" && at > 0 && is_punct(trees.get(at - 1), '.') =>
+            TokenTree::Ident(word) if word == "async" => {
+                at += apart_len(rest);
+                continue;
+            }
+            TokenTree::Punct(dot) if dot.as_char() == '.' && is_word(rest.get(1), "await") => {
+                return true;
+            }
+            TokenTree::Group(group)
+                if holds_await(&group.stream().into_iter().collect::<Vec<_>>()) =>
             {
                 return true;
             }
-            TokenTree::Group(group) => {
-                let asynchronous =
-                    std::mem::replace(&mut own, false) && group.delimiter() == Delimiter::Brace;
-                if !asynchronous && holds_await(&group.stream().into_iter().collect::<Vec<_>>()) {
-                    return true;
-                }
-            }
             _ => {}
         }
+        at += 1;
     }
     false
+}
+
+/// How many trees what begins with `async` takes: a block or function ends with its braces, a closure with its body.
+fn apart_len(trees: &[TokenTree]) -> usize {
+    let position = |from: usize, wanted: &dyn Fn(&TokenTree) -> bool| {
+        let at = trees.iter().skip(from).position(wanted);
+        at.map_or(trees.len(), |at| from + at)
+    };
+    let opening = if is_word(trees.get(1), "move") { 2 } else { 1 };
+    if is_punct(trees.get(opening), '|') {
+        let body = position(opening + 1, &|tree| is_punct(Some(tree), '|')) + 1;
+        let braces = is_brace(trees.get(body)) || is_punct(trees.get(body), '-');
+        if !braces {
+            let mut angles = Angles::default();
+            let mut before: Option<&TokenTree> = None;
+            let ends = trees.iter().skip(body).position(|tree| {
+                // Only a `<` after `::` opens something.
+                if angles.open() || is_punct(before, ':') {
+                    angles.pass(tree);
+                }
+                before = Some(tree);
+                !angles.open() && (is_punct(before, ',') || is_punct(before, ';'))
+            });
+            return ends.map_or(trees.len(), |at| body + at);
+        }
+    }
+    let ends = |tree: &TokenTree| is_brace(Some(tree)) || is_punct(Some(tree), ';');
+    position(opening, &ends) + 1
 }
 
 /// Writes one statement.
@@ -215,10 +255,27 @@ impl Writer<'_> {
         self.set.records.iter().enumerate().map(record).collect()
     }
 
+    /// An assignment whose value is recorded on its way to the place, which is evaluated after it as ever.
+    fn assigned(&self, trees: &[TokenTree], value_at: usize) -> TokenStream {
+        let others = self.others;
+        let end = trees.len().saturating_sub(1);
+        let place = regroup(trees.get(..value_at).unwrap_or_default().to_vec());
+        let value = regroup(trees.get(value_at..end).unwrap_or_default().to_vec());
+        let semicolon = trees.last();
+        let records = self.records();
+        let open = self.open();
+        let early = self.early(&records);
+        let tapped = self.tapped(&value, &records, |_| self.succeed());
+        quote!(#open #early #(#others)* #place #tapped #semicolon)
+    }
+
     /// The statement as it is, between the ends of its span; what it binds or sets is recorded after it.
     fn in_place(&self, trees: &[TokenTree]) -> TokenStream {
         let site = Span::mixed_site();
         let others = self.others;
+        if let (Some(value_at), false) = (self.target.value_at, self.set.records.is_empty()) {
+            return self.assigned(trees, value_at);
+        }
         let body = regroup(trees.to_vec());
         let records = self.records();
         let open = self.open();
@@ -275,7 +332,6 @@ impl Writer<'_> {
     /// An expression whose value is recorded on its way.
     fn passed_on(&self, trees: &[TokenTree], semicolon: bool) -> TokenStream {
         let site = Span::mixed_site();
-        let private = &self.context.private;
         let others = self.others;
         let len = if semicolon {
             trees.len().saturating_sub(1)
@@ -286,9 +342,25 @@ impl Writer<'_> {
         let records = self.records();
         let open = self.open();
         let early = self.early(&records);
+        let tapped = self.tapped(&value, &records, |value| finish(self.context, value));
+        if semicolon {
+            quote_spanned!(site=> #open #early #(#others)* ::core::mem::drop(#tapped);)
+        } else {
+            quote_spanned!(site=> #open #early #(#others)* #tapped)
+        }
+    }
+
+    /// A value that is recorded on its way; `finish` writes how a measured one ends.
+    fn tapped(
+        &self,
+        value: &TokenStream,
+        records: &[Record],
+        finish: impl FnOnce(&TokenStream) -> TokenStream,
+    ) -> TokenStream {
+        let site = Span::mixed_site();
+        let private = &self.context.private;
         let end = self.end();
         let at = quote_spanned!(site=> &ended);
-        let reference = quote_spanned!(site=> *value);
         let calls = records
             .iter()
             .map(|record| record.call(self.context, &at, None));
@@ -296,18 +368,13 @@ impl Writer<'_> {
             .set
             .measured
             .is_some()
-            .then(|| finish(self.context, &reference));
-        let tapped = quote_spanned! {site=>
+            .then(|| finish(&quote_spanned!(site=> *value)));
+        quote_spanned! {site=>
             #private::tap(#value, |value| {
                 let ended = #end;
                 #(#calls)*
                 #finish
             })
-        };
-        if semicolon {
-            quote_spanned!(site=> #open #early #(#others)* ::core::mem::drop(#tapped);)
-        } else {
-            quote_spanned!(site=> #open #early #(#others)* #tapped)
         }
     }
 

@@ -17,6 +17,7 @@ mod gradients;
 mod operands;
 mod operation;
 pub mod outcome;
+mod told;
 #[cfg(feature = "candle")]
 pub use crate::tensor::Variables;
 pub use crossing::{
@@ -31,6 +32,7 @@ pub use gradients::{
 pub use operands::Operands;
 pub use operation::{OpBegin, OpSite, op, op_begin};
 pub use outcome::outcome;
+pub use told::{asked, async_enter_told, async_measure_told, told};
 
 use crate::capture;
 use crate::nonfinite::watching;

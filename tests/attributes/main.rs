@@ -35,10 +35,19 @@ mod hygiene;
 )]
 mod signatures;
 
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    clippy::undocumented_unsafe_blocks
+)]
+mod statements;
+
 #[test]
 fn annotated_code_behaves_as_before() {
     macro_cases::check_all();
     kin::check();
     hygiene::check();
     signatures::check();
+    statements::check();
 }

@@ -100,6 +100,92 @@ fn the_boxed_form_written_out_is_a_future_too() {
     assert_eq!(traces.len(), 0, "never polled");
 }
 
+mod told {
+    //! Boxed futures that do not have their arguments any more when they begin.
+    use super::*;
+
+    /// Its statements give the name of an argument to something else, and use up another.
+    #[profile_span(name = "before {x} {y}")]
+    #[record_scalar("result of {x}")]
+    #[record_scalar("number {#}")]
+    pub(super) fn shadowed(x: String, y: &str) -> Pin<Box<dyn Future<Output = usize> + Send>> {
+        use std::convert::identity;
+        let x = x.len() + y.len();
+        span("prepared").end();
+        Box::pin(async move {
+            turn().await;
+            span("inside").end();
+            identity(x)
+        })
+    }
+
+    #[measured(name = "of {x}", step = x.len(), items = list.len(), tags(first = list[0], y = y))]
+    #[record_scalar("result of {x}")]
+    pub(super) fn measured_one(
+        x: String,
+        list: Vec<u32>,
+        y: &str,
+    ) -> Pin<Box<dyn Future<Output = Result<u32, String>> + Send>> {
+        let parsed = y.parse::<u32>().map_err(|error| format!("{x}: {error}"));
+        drop(x);
+        let sum: u32 = list.into_iter().sum();
+        Box::pin(async move {
+            turn().await;
+            span("inside").end();
+            Ok(sum + parsed?)
+        })
+    }
+
+    /// The future keeps nothing of what was lent to the call.
+    #[profile_span(name = "lent {x} {y.0}")]
+    pub(super) fn lent(x: &str, y: &(u32, u32)) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async move {
+            span("inside").end();
+        })
+    }
+
+    #[profile_span(name = "patterns {a}")]
+    pub(super) fn patterns<'a>(
+        a: &'a str,
+        #[record_stats] (b, mut c): (Tensor, Tensor),
+        #[record_scalar("d")] ref d: u32,
+        (e, _): (u32, u32),
+    ) -> Pin<Box<dyn Future<Output = usize> + Send + 'a>> {
+        let e = e + 1;
+        Box::pin(async move {
+            c = (&b + c).expect("a tensor");
+            turn().await;
+            c.rank() + *d as usize + e as usize + a.len() - 1
+        })
+    }
+}
+
+#[test]
+fn a_boxed_future_tells_of_its_arguments_as_they_were_passed() {
+    let ((), trace) = region(|| {
+        let future = told::shadowed("abc".to_owned(), &String::from("de"));
+        assert_eq!(wait(future), 5);
+        wait(told::lent(&String::from("x"), &(7, 8)));
+    });
+    assert_eq!(
+        trace.tree(),
+        "region*\n  prepared\n  before abc de\n    = result of abc\n    = number 0\n    inside\n  lent x 7\n    inside\n"
+    );
+    let (value, trace) = capture(|| wait(told::measured_one("abc".to_owned(), vec![4, 5], "6")));
+    assert_eq!(value, Ok(15));
+    assert_eq!(trace.tree(), "of abc*\n  = result of abc\n  inside\n");
+    assert_eq!(trace.meta()["capture_step"], 3);
+    assert_eq!(trace.meta()["tags"]["first"], "4");
+    assert_eq!(trace.meta()["tags"]["y"], "6");
+    let x = Tensor::new(1.0_f32, &Device::Cpu).expect("a tensor");
+    let (value, trace) = region(|| wait(told::patterns("a", (x.clone(), x.clone()), 2, (3, 4))));
+    assert_eq!(value, 6);
+    assert_eq!(
+        trace.tree(),
+        "region*\n  patterns a\n    = (b, mut c)/0\n    = (b, mut c)/1\n    = d\n"
+    );
+}
+
 trait Native {
     async fn load(&mut self, by: u32) -> u32;
     #[profile_span]

@@ -37,4 +37,10 @@ fn annotated_code_behaves_as_before() {
 
 #[allow(clippy::all, reason = "forms that nobody would write, too")]
 mod bodies;
+#[allow(
+    clippy::all,
+    unreachable_pub,
+    reason = "forms that nobody would write, too"
+)]
+mod forms;
 mod recorded;

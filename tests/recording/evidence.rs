@@ -47,6 +47,74 @@ fn a_returned_value_is_the_evidence_of_the_span_that_returned_it() {
 }
 
 #[test]
+fn what_an_assignment_sets_is_recorded_once_wherever_it_goes() {
+    #[profile_span(name = "assigns")]
+    fn assigns() -> Vec<f32> {
+        let mut losses = vec![0.0; 3];
+        let mut order = [2, 0].into_iter();
+        #[profile_span(name = "to a place")]
+        #[record_scalar("first")]
+        losses[order.next().expect("two")] = 0.5;
+        #[record_scalar("second")]
+        losses[order.next().expect("two")] = 0.25;
+        let turn = 1;
+        #[record_scalar("third")]
+        losses[turn + 1] *= 3.0;
+        losses
+    }
+    let (losses, trace) = region(assigns);
+    assert_eq!(losses, [0.25, 0.0, 1.5]);
+    assert_eq!(
+        trace.tree(),
+        "region*\n  assigns\n    = second\n    = third\n    to a place\n      = first\n"
+    );
+    for (label, value) in [("first", 0.5), ("second", 0.25), ("third", 1.5)] {
+        assert_eq!(trace.stats(label)["mean"], value);
+    }
+}
+
+#[test]
+fn names_that_are_keywords_are_written_as_words() {
+    #[profile_span(name = "keywords")]
+    fn keywords(
+        #[record_scalar("{r#type}")] r#type: u32,
+        #[record_stats] r#dyn: &Tensor,
+        #[record_stats] (r#move, _): (&Tensor, &Tensor),
+    ) -> usize {
+        #[record_stats]
+        let r#match = r#dyn.clone();
+        #[profile_span]
+        let r#loop = r#match.rank() + r#move.rank();
+        #[record_stats]
+        let (r#for, _) = (large(), r#type);
+        let mut r#in = r#dyn.clone();
+        for _ in 0..=r#in.rank() {
+            #[record_stats]
+            r#in = r#for.clone();
+        }
+        r#loop + r#in.rank()
+    }
+    let one = Tensor::new(1.0_f32, &Device::Cpu).expect("a tensor");
+    let (rank, trace) = region(|| keywords(7, &one, (&one, &one)));
+    assert_eq!(rank, 2);
+    let mut labels = trace.labels();
+    labels.sort_unstable();
+    assert_eq!(
+        labels,
+        [
+            "(for, _)",
+            "(move, _)/0",
+            "(move, _)/1",
+            "7",
+            "dyn",
+            "in",
+            "match"
+        ]
+    );
+    assert_eq!(trace.named("loop").len(), 1);
+}
+
+#[test]
 fn free_functions_record_in_the_innermost_open_span() {
     let ((), trace) = region(|| {
         let first = span("first");

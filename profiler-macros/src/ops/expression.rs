@@ -26,6 +26,8 @@ pub(super) struct Options<'n> {
     pub(super) prefix: Prefix,
     /// The variable that it is bound to.
     pub(super) name: Option<&'n str>,
+    /// `move` stands before it.
+    pub(super) moves: bool,
 }
 
 impl Options<'_> {
@@ -53,7 +55,7 @@ pub(super) struct Parsed {
     pub(super) plain: Option<Vec<TokenTree>>,
     /// The place that it is.
     pub(super) place: Option<Place>,
-    /// A number, a text: no tensor.
+    /// A number, a text, a constant: no tensor.
     pub(super) literal: bool,
     /// It ends with the braces of a block.
     pub(super) block: bool,
@@ -144,7 +146,8 @@ impl Walk<'_> {
                 false => self.expression(cursor, tighter, options.part()),
             };
             trees.extend(right.trees);
-            let names = called.filter(|_| !(left.literal && right.literal));
+            let literal = left.literal && right.literal;
+            let names = called.filter(|_| !literal);
             left = match names {
                 Some(name) => {
                     let operands = [left.place, right.place].into_iter().flatten().collect();
@@ -154,6 +157,7 @@ impl Walk<'_> {
                 }
                 None => Parsed {
                     trees,
+                    literal,
                     ..Parsed::default()
                 },
             };
@@ -212,7 +216,7 @@ impl Walk<'_> {
                 trees.extend(operand.trees);
                 Parsed {
                     trees,
-                    place: operand.place.filter(|_| shared),
+                    place: operand.place.filter(|_| shared).map(Place::lent),
                     ..Parsed::default()
                 }
             }

@@ -10,11 +10,14 @@ mod names;
 mod place;
 mod postfix;
 mod primary;
+mod sight;
 mod walk;
 mod write;
 
 use crate::site::Context;
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
+
+pub(crate) use sight::{Names, of_function as names_of, of_pattern as pattern_names};
 
 /// What `ops` asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,9 +28,21 @@ pub(crate) enum Mode {
     Statistics,
 }
 
-/// The body with its operation calls observed.
-pub(crate) fn rewrite(context: &Context, mode: Mode, body: TokenStream) -> TokenStream {
-    let walk = walk::Walk { context, mode };
-    let trees: Vec<_> = body.into_iter().collect();
-    crate::tokens::regroup(walk.block(&trees))
+/// The body, or a statement of it, with its operation calls observed.
+///
+/// `names`: the variables in sight; `apart`: it may stand in a closure or future of the body.
+pub(crate) fn rewrite(
+    context: &Context,
+    mode: Mode,
+    names: Names,
+    apart: bool,
+    body: TokenStream,
+) -> TokenStream {
+    let trees: Vec<TokenTree> = body.into_iter().collect();
+    let walk = walk::Walk::new(context, mode, names);
+    let walked = match apart {
+        true => walk.borrowing(&trees, |walk| walk.block(&trees)),
+        false => walk.block(&trees),
+    };
+    crate::tokens::regroup(walked)
 }

@@ -1,12 +1,14 @@
 //! Operands that can be looked at without changing anything: names and fields of names.
 
-use crate::tokens::{is_punct, is_word};
+use crate::tokens::{is_punct, is_word, text_of};
 use proc_macro2::{Ident, TokenTree};
 
 /// A place that is only named: `x`, `self.w`, `a.b.0`.
 #[derive(Clone)]
 pub(super) struct Place {
     pub(super) trees: Vec<TokenTree>,
+    /// The program itself writes `&` before it.
+    pub(super) lent: bool,
 }
 
 impl Place {
@@ -17,7 +19,21 @@ impl Place {
         let word = ["true", "false", "super", "crate"].contains(&text.as_str());
         (plain && !word).then(|| Self {
             trees: vec![name.clone().into()],
+            lent: false,
         })
+    }
+
+    /// The place as the program lends it: `&x`.
+    pub(super) fn lent(self) -> Self {
+        Self { lent: true, ..self }
+    }
+
+    /// The variable that it is, or is a part of.
+    pub(super) fn root(&self) -> Option<String> {
+        match self.trees.first() {
+            Some(TokenTree::Ident(name)) => Some(text_of(name)),
+            _ => None,
+        }
     }
 
     /// A field of it.
@@ -39,6 +55,7 @@ impl Place {
             return None;
         }
         let mut place = Self::of(name)?;
+        place.lent = at > 0;
         let mut rest = rest;
         while let [dot, field, more @ ..] = rest {
             if !is_punct(Some(dot), '.')
@@ -59,7 +76,11 @@ impl Place {
 
     /// How a person would call it: without `self`.
     pub(super) fn text(&self) -> String {
-        let text: String = self.trees.iter().map(ToString::to_string).collect();
+        let word = |tree: &TokenTree| match tree {
+            TokenTree::Ident(word) => text_of(word),
+            other => other.to_string(),
+        };
+        let text: String = self.trees.iter().map(word).collect();
         text.strip_prefix("self.").unwrap_or(&text).to_owned()
     }
 }

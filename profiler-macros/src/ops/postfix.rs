@@ -6,7 +6,7 @@ use super::names::{function_name, is_plain};
 use super::place::Place;
 use super::walk::Walk;
 use super::write::{arguments, has_closure, stand_at};
-use crate::tokens::group_of;
+use crate::tokens::{group_of, text_of};
 use proc_macro2::{Delimiter, Group, Span, TokenTree};
 
 impl Walk<'_> {
@@ -111,7 +111,7 @@ impl Walk<'_> {
                 .iter()
                 .filter_map(|argument| Place::argument(argument)),
         );
-        let (span, name) = (name.span(), name.to_string());
+        let (span, name) = (name.span(), text_of(name));
         // `?` keeps what stands before the call away from it.
         let options = Options {
             prefix: match cursor.is('?') {

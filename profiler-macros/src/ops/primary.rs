@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, angles, is_last};
 use super::expression::{ABOVE_AND, Options, Parsed, Prefix};
-use super::names::begins_type;
+use super::names::{is_constant, is_in_capitals};
 use super::place::Place;
 use super::walk::Walk;
 use crate::tokens::{group_of, is_brace, is_punct};
@@ -36,14 +36,17 @@ impl Walk<'_> {
                     // A fragment that a macro was given.
                     Delimiter::None => TokenTree::Group(group.clone()),
                 });
+                let literal = group.delimiter() == Delimiter::Parenthesis
+                    && is_constant(&group.stream().into_iter().collect::<Vec<_>>());
                 Parsed {
                     trees,
                     block,
+                    literal,
                     ..Parsed::default()
                 }
             }
             Some(TokenTree::Punct(sign)) => match sign.as_char() {
-                '|' => self.closure(cursor),
+                '|' => self.closure(cursor, options.moves),
                 '\'' => {
                     // A label.
                     cursor.copy(2, &mut trees);
@@ -130,7 +133,16 @@ impl Walk<'_> {
             }
             "async" | "move" | "static" => {
                 cursor.copy(1, &mut trees);
-                let rest = self.primary(cursor, options);
+                let rest = match cursor.peek() {
+                    Some(TokenTree::Group(group)) if word == "async" => {
+                        let inside: Vec<TokenTree> = group.stream().into_iter().collect();
+                        self.borrowing(&inside, |walk| walk.primary(cursor, options))
+                    }
+                    _ => {
+                        let moves = options.moves || word == "move";
+                        self.primary(cursor, Options { moves, ..options })
+                    }
+                };
                 trees.extend(rest.trees);
                 block = rest.block;
             }
@@ -189,8 +201,8 @@ impl Walk<'_> {
                 ..Parsed::default()
             };
         }
+        // In a condition, braces are those of the block after it.
         if let (Some(group), false) = (group_of(cursor.peek(), Delimiter::Brace), options.no_struct)
-            && begins_type(&trees)
         {
             trees.push(self.inside(group, |trees| self.list(trees, Prefix::Nothing, None)));
             cursor.at += 1;
@@ -203,15 +215,38 @@ impl Walk<'_> {
             [TokenTree::Ident(name)] => Place::of(name),
             _ => None,
         };
+        let literal = matches!(trees.last(), Some(TokenTree::Ident(name)) if is_in_capitals(name));
         Parsed {
             trees,
             place,
+            literal,
             ..Parsed::default()
         }
     }
 
     /// `|pattern: Type| -> Type { … }`
-    pub(super) fn closure(&self, cursor: &mut Cursor<'_>) -> Parsed {
+    pub(super) fn closure(&self, cursor: &mut Cursor<'_>, moves: bool) -> Parsed {
+        let rest = cursor.rest();
+        let ends = |tree: &TokenTree| matches!(tree, TokenTree::Punct(sign) if matches!(sign.as_char(), ',' | ';'));
+        let parameters = rest
+            .iter()
+            .skip(1)
+            .position(|tree| is_punct(Some(tree), '|'));
+        let body = parameters.map_or(rest.len(), |at| at + 2);
+        let end = rest
+            .iter()
+            .skip(body)
+            .position(ends)
+            .map_or(rest.len(), |at| body + at);
+        match moves {
+            true => self.closure_body(cursor),
+            false => self.borrowing(rest.get(..end).unwrap_or_default(), |walk| {
+                walk.closure_body(cursor)
+            }),
+        }
+    }
+
+    fn closure_body(&self, cursor: &mut Cursor<'_>) -> Parsed {
         let mut trees = Vec::new();
         cursor.copy(1, &mut trees);
         while cursor.peek().is_some() && !cursor.is('|') {

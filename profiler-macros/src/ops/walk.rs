@@ -3,20 +3,66 @@
 use super::Mode;
 use super::cursor::Cursor;
 use super::expression::{Options, Prefix};
+use super::place::Place;
+use super::sight::{self, Names};
+use crate::fragments;
 use crate::items::{Angles, item_len};
 use crate::site::Context;
-use crate::tokens::{delimited, is_brace, is_punct, is_word, regroup};
+use crate::tokens::{delimited, is_brace, is_punct, is_word, regroup, text_of};
 use proc_macro2::{Delimiter, Group, TokenTree};
+use std::cell::RefCell;
 
 /// The walk through one body.
 pub(super) struct Walk<'a> {
     pub(super) context: &'a Context,
     pub(super) mode: Mode,
+    /// The variables in sight.
+    names: Names,
+    /// What the closures and futures around this place bind themselves, of those that borrow the rest.
+    borrowing: RefCell<Vec<Names>>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(context: &'a Context, mode: Mode, names: Names) -> Self {
+        Self {
+            context,
+            mode,
+            names,
+            borrowing: RefCell::default(),
+        }
+    }
 }
 
 impl Walk<'_> {
+    /// Walks a closure or a future, which these trees are, that is not `move`.
+    pub(super) fn borrowing<R>(&self, trees: &[TokenTree], walk: impl FnOnce(&Self) -> R) -> R {
+        self.borrowing.borrow_mut().push(sight::of_trees(trees));
+        let walked = walk(self);
+        self.borrowing.borrow_mut().pop();
+        walked
+    }
+
+    /// Whether a place can be looked at without a change to what the program borrows.
+    ///
+    /// A closure captures what is behind a reference, and may then outlive the variable; a look at the variable itself
+    /// would let it borrow that. Where the program says `&` itself, and behind `self`, both borrow the same.
+    pub(super) fn sees(&self, place: &Place) -> bool {
+        let Some(root) = place.root() else {
+            return false;
+        };
+        if root == "self" {
+            return place.is_operand();
+        }
+        let own = match self.borrowing.borrow().last() {
+            Some(own) => own.contains(&root),
+            None => true,
+        };
+        self.names.contains(&root) && (own || place.lent)
+    }
+
     /// The statements of a block.
     pub(super) fn block(&self, trees: &[TokenTree]) -> Vec<TokenTree> {
+        let trees = &*fragments::settled(trees);
         let mut out = Vec::with_capacity(trees.len());
         let mut cursor = Cursor { trees, at: 0 };
         while let Some(tree) = cursor.peek() {
@@ -126,12 +172,12 @@ impl Walk<'_> {
                 cursor.copy(1, &mut out);
             }
             cursor.copy(2, &mut out);
-            // After a block no comma is needed, and what follows is the next pattern.
+            // After a block no comma is needed, and what follows is the next pattern: as between statements.
             if is_brace(cursor.peek()) {
                 self.braces(&mut cursor, &mut out);
             } else {
                 let before = cursor.at;
-                out.extend(self.expression(&mut cursor, 0, Options::default()).trees);
+                out.extend(self.expression(&mut cursor, 0, Options::statement()).trees);
                 if cursor.at == before {
                     cursor.copy(1, &mut out);
                 }
@@ -165,8 +211,7 @@ fn bound_name(trees: &[TokenTree]) -> Option<String> {
         [TokenTree::Ident(name), end, ..]
             if is_punct(Some(end), ':') || is_punct(Some(end), '=') =>
         {
-            let name = name.to_string();
-            Some(name.strip_prefix("r#").unwrap_or(&name).to_owned())
+            Some(text_of(name))
         }
         _ => None,
     }

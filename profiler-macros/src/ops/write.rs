@@ -33,7 +33,7 @@ impl Walk<'_> {
         let looks = operation
             .operands
             .iter()
-            .filter(|place| place.is_operand())
+            .filter(|place| self.sees(place))
             .take(MOST_OPERANDS)
             .map(|place| {
                 let place = &place.trees;
