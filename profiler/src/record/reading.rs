@@ -527,6 +527,7 @@ impl Reading {
             *around = around.saturating_sub(1);
         }
         let closed = ClosedSpan {
+            start_ns: frame.start_ns,
             duration_ns: duration,
             child_ns: frame.children_ns,
             overhead_ns: overhead,

@@ -5,6 +5,7 @@
 //! [`Feed`] makes the same of a trace that is read. [`render`] makes the text of it.
 
 mod bounded;
+mod cover;
 mod digest;
 mod durations;
 mod evidence;

@@ -68,10 +68,8 @@ fn values(digest: &Digest, all: &mut Vec<String>) {
 
 fn gradients(digest: &Digest, all: &mut Vec<String>) {
     // A loss scaler leaves out the optimizer when a gradient overflows: no fault, but worth a word.
-    let optimized = StepTag::ALL
-        .iter()
-        .zip(digest.sites.step_ns)
-        .any(|((tag, _), nanoseconds)| *tag == StepTag::Optimizer && nanoseconds > 0);
+    let optimizes = |site: &Site| site.step == Some(StepTag::Optimizer) && site.calls > 0;
+    let optimized = digest.sites.rows.iter().any(optimizes);
     for (root, row) in digest.gradients.iter() {
         let bad = row.non_finite.count();
         if bad == 0 {
