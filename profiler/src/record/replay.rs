@@ -12,6 +12,7 @@ use super::cold::{DetachedEnd, Evidence, MeasuredStart};
 use super::cuts::{Cut, Cuts, Spot};
 use super::detached::SpanCell;
 use super::names;
+use super::passes::Passes;
 use super::promise::Promise;
 use super::session::{End, Thread};
 use super::site::{CallSite, RecordSite, SpanSource};
@@ -23,7 +24,7 @@ use crate::phase::ExecutionStep;
 use crate::tensor::Later;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{
-    GradientEvent, GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
+    GradientEvent, GradientExtra, GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
 };
 use crate::view::summary::{
     ClosedSpan, Digest, HowClosed, SiteId, SpanSite, Statistics, StepTag, gradient_of,
@@ -66,6 +67,8 @@ pub(super) struct Replay {
     built: (u64, u64),
     /// The gradients that the capture promises.
     promise: Option<Promise>,
+    /// The backward passes so far.
+    passes: Passes,
     /// Statistics that a device gives at the end, each with its span and that span's path.
     #[cfg(feature = "candle")]
     later: Vec<(u64, SpanName, String, Arc<Later>)>,
@@ -173,6 +176,7 @@ impl Replay {
             cuts: Cuts::default(),
             built: (0, 0),
             promise: Promise::of(meta),
+            passes: Passes::default(),
             #[cfg(feature = "candle")]
             later: Vec::new(),
             inner: 0,
@@ -595,12 +599,18 @@ impl Replay {
     fn gradient(&mut self, mut event: Box<GradientEvent>) {
         self.gradients += 1;
         event.event_id = format!("gradient-{}", self.gradients);
+        if let Some(extra) = &mut event.extra {
+            extra.pass = extra.pass.and_then(|pass| self.passes.number(&event.root, pass));
+            if **extra == GradientExtra::default() {
+                event.extra = None;
+            }
+        }
         if event.state == GradientState::Zero {
             if zeros::twice(&event.root, &event.key, self.origin) {
-                self.digest.stays_zero(&event.key);
                 event.extra.get_or_insert_default().zero_before = true;
             }
-        } else {
+        } else if event.state != GradientState::Missing {
+            // Another pass of the step may not depend on it.
             zeros::forget(&event.root, &event.key);
         }
         self.digest.gradient(&gradient_of(&event));

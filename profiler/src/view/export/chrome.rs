@@ -1,6 +1,6 @@
 //! The JSON of Chrome's trace viewer, which Perfetto reads, in its array form.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use super::tracks::{Slice, Tracks, What};
 use super::{offsets, thread_names, title, track_name};
 use crate::trace::span_index::SpanIndex;
 use crate::trace::{EdgeEvent, MemoryAction, SpanRecord, TraceDocument};
-use crate::view::summary::scalar_of;
+use crate::view::summary::{Gradients, scalar_of};
 use crate::view::text::number;
 
 /// Writes traces as one timeline: a process for each trace, a track for each thread, slices for spans and operations,
@@ -327,14 +327,13 @@ impl Process<'_> {
         for (at, label, value) in numbers {
             writer.counter(pid, at + offset, label, &json!({"value": value}))?;
         }
-        let mut norms: BTreeMap<&str, f64> = BTreeMap::new();
-        for gradient in &self.trace.gradients {
-            let norm = norms.entry(&gradient.root).or_default();
-            *norm = norm.hypot(gradient.norm.unwrap_or(0.0));
-        }
+        let gradients = Gradients::of(&self.trace.gradients);
+        let norms = gradients
+            .iter()
+            .filter_map(|(root, row)| Some((root, row.last_norm()?)));
         let measured = self.trace.spans.iter().find(|span| span.measured);
         let at = measured.map_or(self.trace.terminal.timestamp_ns, SpanRecord::end_ns);
-        for (root, norm) in norms.into_iter().filter(|(_, norm)| norm.is_finite()) {
+        for (root, norm) in norms.filter(|(_, norm)| norm.is_finite()) {
             let name = format!("gradient norm of {root}");
             writer.counter(pid, at + offset, &name, &json!({"value": norm}))?;
         }

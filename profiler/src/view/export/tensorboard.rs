@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use super::protobuf::Message;
 use crate::phase::ExecutionStep;
 use crate::trace::{TensorStatsEvent, TraceDocument};
-use crate::view::summary::scalar_of;
+use crate::view::summary::{Gradients, scalar_of};
 
 /// Writes one event file with the numbers of each trace at its `capture_step`: numbers recorded (`loss`), statistics of
 /// tensors (`logits/rms`, `…/mean`, `…/abs_max`, `…/non_finite`, `…/min`, `…/max`, `…/std`), norms of gradients
 /// (`gradients/{root}/norm`, `gradients/{root}/{variable}`), seconds (`time/step`, `time/forward`, …). Where a label comes
-/// more than once in a step, the last one counts.
+/// more than once in a step, the last one counts; so does the last of several backward passes.
 ///
 /// # Errors
 /// What `to` says.
@@ -62,11 +62,11 @@ fn values(trace: &TraceDocument) -> BTreeMap<String, f64> {
                 format!("gradients/{}/{}", gradient.root, gradient.key),
                 norm,
             );
-            let whole = values
-                .entry(format!("gradients/{}/norm", gradient.root))
-                .or_insert(0.0);
-            *whole = whole.hypot(norm);
         }
+    }
+    for (root, row) in Gradients::of(&trace.gradients).iter() {
+        let norm = row.last_norm().filter(|norm| norm.is_finite());
+        values.extend(norm.map(|norm| (format!("gradients/{root}/norm"), norm)));
     }
     times(trace, &mut values);
     values

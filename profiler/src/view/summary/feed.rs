@@ -6,7 +6,8 @@ use std::io::BufRead;
 use anyhow::{Result, anyhow};
 
 use super::digest::{Digest, Meta};
-use super::evidence::{Statistics, gradient_of};
+use super::evidence::Statistics;
+use super::gradients::gradient_of;
 use super::sites::{ClosedSpan, HowClosed, PartTime, SiteId, SpanSite, StepTag};
 use crate::allocator::Taken;
 use crate::phase::ExecutionStep;
@@ -116,13 +117,6 @@ impl Feed {
             TraceEvent::Memory(event) => self.memory(event),
             TraceEvent::DeviceMemory(sample) => self.sample(&sample),
             TraceEvent::Gradient(event) => {
-                if event
-                    .extra
-                    .as_deref()
-                    .is_some_and(|extra| extra.zero_before)
-                {
-                    self.digest.stays_zero(&event.key);
-                }
                 self.digest.gradient(&gradient_of(&event));
             }
             TraceEvent::Terminal(terminal) => self.terminal(&terminal),

@@ -10,6 +10,7 @@ mod digest;
 mod durations;
 mod evidence;
 mod feed;
+mod gradients;
 #[cfg(feature = "cli")]
 pub(crate) mod json;
 mod memory;
@@ -28,10 +29,11 @@ pub(crate) mod trends;
 pub(crate) use digest::{Digest, Meta};
 #[cfg(feature = "candle")]
 pub(crate) use evidence::described;
-pub(crate) use evidence::{GraphSize, Statistics, gradient_of};
+pub(crate) use evidence::{GraphSize, Statistics};
 #[cfg(feature = "cli")]
 pub(crate) use feed::{Fed, of_document, read_with};
 pub(crate) use feed::{read, scalar_of};
+pub(crate) use gradients::{Gradients, gradient_of};
 #[cfg(feature = "cli")]
 pub(crate) use page::{Page, Tone};
 pub(crate) use render::{Look, render, wants_colour};

@@ -1,6 +1,7 @@
 use std::path::Path;
 
-use super::evidence::{Gradient, GradientState, Statistics};
+use super::evidence::Statistics;
+use super::gradients::{Gradient, GradientState};
 use super::*;
 use crate::allocator::Taken;
 use crate::view::text::columns;
@@ -177,6 +178,8 @@ fn gradient<'a>(
         state,
         norm,
         reason,
+        pass: None,
+        zero_before: false,
     }
 }
 
