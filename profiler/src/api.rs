@@ -245,7 +245,10 @@ pub fn backward_step<O: candle_nn::Optimizer>(
         crate::observe::watch_gradients(&AFTER, &at, loss, &grads);
     }
     let address = std::ptr::from_ref(optimizer).addr();
-    let before = watches().then(|| crate::tensor::Moves::before(address, loss, &grads));
+    let before = watches().then(|| {
+        let optimizer = (address, optimizer.learning_rate());
+        crate::tensor::Moves::before(optimizer, loss, &grads)
+    });
     {
         let _span = step_span("optimizer", ExecutionStep::Optimizer);
         optimizer.step(&grads)?;

@@ -2,6 +2,7 @@
 
 mod lists;
 mod moves;
+mod passes;
 mod promises;
 mod stores;
 

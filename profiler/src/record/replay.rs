@@ -24,10 +24,12 @@ use crate::phase::ExecutionStep;
 use crate::tensor::Later;
 use crate::trace::span_lines::{EndLine, StartLine, quoted};
 use crate::trace::{
-    GradientEvent, GradientExtra, GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent, TraceRunMeta,
+    GradientEvent, GradientExtra, GradientState, RunOutcome, SpanKind, TerminalEvent, TraceEvent,
+    TraceRunMeta,
 };
 use crate::view::summary::{
     ClosedSpan, Digest, HowClosed, SiteId, SpanSite, Statistics, StepTag, gradient_of,
+    scalar_alarms,
 };
 
 /// The root span's number.
@@ -519,9 +521,16 @@ impl Replay {
             }
             #[cfg(feature = "candle")]
             Evidence::Later(later) => self.later.push((id, span, path(), later)),
-            Evidence::Scalar { mut event, value } => {
+            Evidence::Scalar {
+                mut event,
+                value,
+                alarms,
+            } => {
                 event.span_id = span_id;
-                self.digest.scalar(&event.label, value);
+                self.digest.scalar(&event.label, value, alarms);
+                if alarms != scalar_alarms(&event, value) {
+                    event.extra.get_or_insert_default().alarm = Some(alarms);
+                }
                 self.line(&TraceEvent::TensorStats(*event));
             }
             Evidence::Tensor(mut event) => {
@@ -600,7 +609,9 @@ impl Replay {
         self.gradients += 1;
         event.event_id = format!("gradient-{}", self.gradients);
         if let Some(extra) = &mut event.extra {
-            extra.pass = extra.pass.and_then(|pass| self.passes.number(&event.root, pass));
+            extra.pass = extra
+                .pass
+                .and_then(|pass| self.passes.number(&event.root, pass));
             if **extra == GradientExtra::default() {
                 event.extra = None;
             }

@@ -34,6 +34,8 @@ pub(crate) struct Session {
     #[cfg(feature = "candle")]
     pub(crate) plan: Option<crate::tensor::Plan>,
     ended: AtomicBool,
+    /// A value that is not finite ends the program.
+    stopped: AtomicBool,
     /// Records dropped because they came after the end.
     late: AtomicU64,
     lanes: sync::Mutex<Lanes>,
@@ -121,6 +123,7 @@ impl Session {
             plan,
             origin: clock().raw(),
             ended: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
             late: AtomicU64::new(0),
             lanes: sync::Mutex::default(),
             result: Mutex::new(None),
@@ -174,7 +177,17 @@ impl Session {
         self.ended.load(Ordering::Acquire) || !crate::capture::is_owner()
     }
 
+    /// Ends the capture as failed because the program is about to be stopped: that spans are still left on the way out is
+    /// no loss to tell of.
+    pub(crate) fn stop(self: &Arc<Self>, message: &str) -> bool {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.end(End::Failed(message.to_owned()))
+    }
+
     pub(super) fn count_late(&self, records: u64) {
+        if self.stopped.load(Ordering::Relaxed) {
+            return;
+        }
         self.late.fetch_add(records, Ordering::Relaxed);
         writer::count_late(records);
     }

@@ -85,8 +85,8 @@ fn all(request: &Request<'_>, grads: &GradStore, since: Option<u64>) -> Vec<Want
     if let Some(listed) = request.listed {
         return unnamed_by_order(listed);
     }
-    let mut here: Vec<Entry> = match request.reached {
-        Some(reached) => reached.to_vec(),
+    let mut here = match request.reached {
+        Some(reached) => with_inserted(reached, grads),
         None => stored(grads, since),
     };
     let present: HashSet<u64> = here.iter().map(|entry| entry.serial).collect();
@@ -138,6 +138,24 @@ impl Wanted {
             id: Some(entry.id),
         }
     }
+}
+
+/// The variables that the loss depends on, and those named ones whose gradients the program has put into the store. Where
+/// it has, a variable without a name that has no entry has given its gradient to another.
+fn with_inserted(reached: &[Entry], grads: &GradStore) -> Vec<Entry> {
+    let known: HashSet<u64> = reached.iter().map(|entry| entry.serial).collect();
+    let is_inserted =
+        |entry: &Entry| !known.contains(&entry.serial) && name_of(entry.serial).is_some();
+    let inserted: Vec<Entry> = stored(grads, None)
+        .into_iter()
+        .filter(is_inserted)
+        .collect();
+    let mut here = reached.to_vec();
+    if !inserted.is_empty() {
+        here.retain(|entry| name_of(entry.serial).is_some() || grads.get_id(entry.id).is_some());
+        here.extend(inserted);
+    }
+    here
 }
 
 /// What a store has entries of and is older than the region: variables, in the order in which they were made.
@@ -371,11 +389,11 @@ impl Norms {
         if self.all.is_empty() || self.broken {
             return;
         }
-        emit(crate::observe::scalar(label, together(&self.all)));
+        emit(crate::observe::scalar(label, together(&self.all), false));
         if (2..=MOST_FAMILIES).contains(&self.families.len()) {
             for (family, norms) in &self.families {
                 let label = format!("{label}/{family}");
-                emit(crate::observe::scalar(&label, together(norms)));
+                emit(crate::observe::scalar(&label, together(norms), false));
             }
         }
     }

@@ -221,7 +221,10 @@ fn trace(shown: &Shown) -> Trace<'_> {
     }
     Trace {
         title: title_of(document),
-        about: format!("{} on {}, {}{failed}", shown.name, run.device, run.timestamp),
+        about: format!(
+            "{} on {}, {}{failed}",
+            shown.name, run.device, run.timestamp
+        ),
         summary: super::summary::json::summary(&shown.name, &shown.digest),
         names: names.list,
         tracks: track_names(document, &layout),

@@ -95,10 +95,10 @@ impl Digest {
         self.tensors.take(label, span, statistics);
     }
 
-    /// A number was recorded.
-    pub(crate) fn scalar(&mut self, label: &str, value: f64) {
+    /// A number was recorded, which is an alarm or not.
+    pub(crate) fn scalar(&mut self, label: &str, value: f64, alarms: bool) {
         if let Some(row) = self.scalars.row(label) {
-            row.take(value);
+            row.take(value, alarms);
         }
     }
 

@@ -275,9 +275,8 @@ impl GradientRow {
 
     /// Those that have been zero since an earlier step.
     pub(super) fn stay_zero(&self) -> impl Iterator<Item = &str> {
-        let stays = |variable: &Variable| {
-            variable.zero_before && variable.state() == GradientState::Zero
-        };
+        let stays =
+            |variable: &Variable| variable.zero_before && variable.state() == GradientState::Zero;
         let all = self.variables.iter();
         all.filter(move |(_, variable)| stays(variable))
             .map(|(key, _)| key)
@@ -329,7 +328,7 @@ impl GradientRow {
         Some(match broken {
             0 => format!("{passes} passes"),
             _ if broken == self.passes.len() => format!("{passes} passes"),
-            broken => format!("{passes} passes, {} not finite", count(broken as u64)),
+            broken => format!("{passes} passes, {} of them not finite", count(broken as u64)),
         })
     }
 

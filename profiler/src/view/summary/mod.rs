@@ -32,7 +32,7 @@ pub(crate) use evidence::described;
 pub(crate) use evidence::{GraphSize, Statistics};
 #[cfg(feature = "cli")]
 pub(crate) use feed::{Fed, of_document, read_with};
-pub(crate) use feed::{read, scalar_of};
+pub(crate) use feed::{read, scalar_alarms, scalar_of};
 pub(crate) use gradients::{Gradients, gradient_of};
 #[cfg(feature = "cli")]
 pub(crate) use page::{Page, Tone};

@@ -54,7 +54,7 @@ fn values(digest: &Digest, all: &mut Vec<String>) {
     let scalars: Names = digest
         .scalars
         .iter()
-        .filter(|(_, row)| row.non_finite > 0)
+        .filter(|(_, row)| row.alarms > 0)
         .map(|(label, _)| label)
         .collect();
     if scalars.count() > 0 {

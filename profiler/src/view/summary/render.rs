@@ -114,9 +114,7 @@ fn scalars(page: &mut Page, digest: &Digest) {
     let own = digest.own_scalars();
     let mut rows: Vec<Vec<String>> = own.take(MOST_SHOWN).map(cells).collect();
     let roots = digest.gradients.iter().take(MOST_SHOWN);
-    rows.extend(roots.map(|(root, row)| {
-        vec![digest.gradients.norm_name(root), norm_cell(row)]
-    }));
+    rows.extend(roots.map(|(root, row)| vec![digest.gradients.norm_name(root), norm_cell(row)]));
     if rows.is_empty() {
         return;
     }
