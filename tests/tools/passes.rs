@@ -52,7 +52,7 @@ fn each_variable_is_told_once_and_passes_are_a_range() {
     for line in [
         "  gradients of loss that are not finite: c; no optimizer ran, so the step was\n",
         " 5 … 13 (4 passes, 1 of them not finite, 1 of 5 missing)\n",
-        "  loss: 5 variables, 2 present, 1 missing, 1 zero, 1 not finite, 4 passes, 1 of\n    them not finite, norms 5 … 13\n",
+        "  loss: 5 variables, 2 present, 1 missing, 1 zero, 1 not finite, 4 passes, 1\n    of them not finite, norms 5 … 13\n",
         "    missing: e\n",
         "    zero: d\n",
         "    not finite: c\n",
