@@ -4,6 +4,7 @@ use super::numerics::{NO_PARTNER, named};
 use super::{Change, Diff};
 use crate::view::summary::{Page, Tone};
 use crate::view::text::{bytes, count, duration, number, printable};
+use crate::view::words::counted;
 
 /// Rows of a table that are shown.
 const MOST_SHOWN: usize = 20;
@@ -42,10 +43,7 @@ pub(crate) fn render(diff: &Diff, width: usize, colour: bool) -> String {
 fn numerics(page: &mut Page, diff: &Diff) {
     let numerics = &diff.numerics;
     page.heading("numbers");
-    let labels = |number: usize| match number {
-        1 => "1 record".to_owned(),
-        number => format!("{} records", count(number as u64)),
-    };
+    let labels = |number: usize| counted(number as u64, "record", "records");
     match &numerics.first {
         Some(first) => {
             let again = match first.occurrence {

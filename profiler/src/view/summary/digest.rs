@@ -1,10 +1,12 @@
 //! What a trace boils down to while it is written.
 
 use super::bounded::Rows;
-use super::evidence::{GraphSize, ScalarRow, Statistics, Tensors};
 use super::gradients::{Gradient, Gradients};
+use super::graph::GraphSize;
 use super::memory::Memory;
+use super::scalars::ScalarRow;
 use super::sites::{ClosedSpan, SiteId, Sites, SpanSite};
+use super::tensors::{Statistics, Tensors};
 use crate::allocator::Taken;
 
 /// The notes of a trace that are shown; later ones are counted.

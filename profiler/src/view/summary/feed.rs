@@ -6,9 +6,9 @@ use std::io::BufRead;
 use anyhow::{Result, anyhow};
 
 use super::digest::{Digest, Meta};
-use super::evidence::Statistics;
 use super::gradients::gradient_of;
 use super::sites::{ClosedSpan, HowClosed, PartTime, SiteId, SpanSite, StepTag};
+use super::tensors::Statistics;
 use crate::allocator::Taken;
 use crate::phase::ExecutionStep;
 use crate::trace::read::TraceEvents;

@@ -4,7 +4,7 @@
 //! gradients are never added up here, since only the program knows whether it does so.
 
 use super::bounded::{Names, Rows};
-use super::evidence::ScalarRow;
+use super::scalars::ScalarRow;
 use crate::trace::{self, BUFFER, FROZEN, GradientEvent};
 use crate::view::text::{count, number};
 

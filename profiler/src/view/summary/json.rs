@@ -94,7 +94,7 @@ fn memory(digest: &Digest) -> Value {
 }
 
 fn scalars(digest: &Digest) -> Vec<Value> {
-    let row = |(label, row): (&str, &super::evidence::ScalarRow)| {
+    let row = |(label, row): (&str, &super::scalars::ScalarRow)| {
         json!({
             "label": label,
             "values": row.values,
@@ -107,7 +107,7 @@ fn scalars(digest: &Digest) -> Vec<Value> {
 }
 
 fn tensors(digest: &Digest) -> Vec<Value> {
-    let row = |(label, row): (&str, &super::evidence::TensorRow)| {
+    let row = |(label, row): (&str, &super::tensors::TensorRow)| {
         json!({
             "label": label,
             "events": row.events,

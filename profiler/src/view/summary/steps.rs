@@ -4,6 +4,7 @@ use super::digest::Digest;
 use super::page::{Page, Tone};
 use super::sites::StepTag;
 use crate::view::text::{count, duration, percent};
+use crate::view::words::counted;
 
 /// The parts of the step, the time between steps, the rate.
 pub(super) fn steps(page: &mut Page, digest: &Digest) {
@@ -50,8 +51,8 @@ fn rate(digest: &Digest) -> Option<String> {
     if whole == 0 || digest.failed.is_some() {
         return None;
     }
-    let noun = if items == 1 { "item" } else { "items" };
-    let text = format!("{} {noun}, {} a second", count(items), rate(whole));
+    let items_text = counted(items, "item", "items");
+    let text = format!("{items_text}, {} a second", rate(whole));
     Some(match digest.meta.since_previous_ns {
         None | Some(0) => text,
         Some(between) => {

@@ -9,6 +9,7 @@ use super::page::{Page, Tone};
 use super::problems::problems;
 use crate::view::diff::median;
 use crate::view::text::{count, duration, number, printable, sparkline};
+use crate::view::words::counted;
 
 /// Rows of each part that are shown.
 const MOST_SHOWN: usize = 20;
@@ -201,10 +202,8 @@ pub(crate) fn render(steps: &[Step], width: usize, colour: bool) -> String {
             );
         }
         if troubled.len() > MOST_SHOWN {
-            let text = match troubled.len() - MOST_SHOWN {
-                1 => "… and 1 step more".to_owned(),
-                more => format!("… and {} steps more", count(more as u64)),
-            };
+            let more = (troubled.len() - MOST_SHOWN) as u64;
+            let text = format!("… and {} more", counted(more, "step", "steps"));
             page.sentence(Tone::Problem, 2, &text);
         }
         for (kind, title, _) in Kind::ALL {

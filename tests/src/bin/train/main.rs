@@ -4,6 +4,7 @@
 
 mod ends;
 mod exploding;
+mod fork;
 mod load;
 mod model;
 mod modes;
@@ -19,6 +20,7 @@ fn main() -> anyhow::Result<()> {
     };
     match mode {
         "plain" => modes::plain(number),
+        "stderr-held" => modes::stderr_held(number),
         "infer" => modes::infer(number),
         "both" => modes::both(number),
         "phases" => modes::phases(number),
@@ -27,7 +29,10 @@ fn main() -> anyhow::Result<()> {
         "panic-caught" => modes::panic_caught(number),
         "exit" => modes::exit(number),
         "hang" => modes::hang(),
-        "fork" => modes::fork(number),
+        #[cfg(unix)]
+        "fork" => fork::steps(number),
+        #[cfg(unix)]
+        "fork-beside-threads" => fork::beside_threads(number),
         "numbered" => modes::numbered(number),
         "accumulate" => modes::accumulate(number),
         "empty" => modes::empty(number, u32::MAX),

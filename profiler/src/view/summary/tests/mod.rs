@@ -1,6 +1,5 @@
 use std::path::Path;
 
-use super::evidence::Statistics;
 use super::gradients::{Gradient, GradientState};
 use super::*;
 use crate::allocator::Taken;
@@ -451,6 +450,34 @@ fn parts_that_run_at_once_count_once_and_only_within_the_region() {
         "rest                        5.00 µs  50.0%",
     ] {
         assert!(text.contains(row), "{text}");
+    }
+}
+
+#[test]
+fn one_of_a_kind_is_no_plural() {
+    let mut digest = Digest::new();
+    digest.meta(Meta {
+        items: Some(1),
+        ..meta()
+    });
+    digest.graph(GraphSize {
+        nodes: 1,
+        bytes: 8,
+        carried: 1,
+        ..GraphSize::default()
+    });
+    digest.dropped("softmax", 1);
+    digest.late(1);
+    digest.span(site("step"), measured(1_000_000, 0));
+    let text = render(&digest, &look(None));
+    for line in [
+        "the graph of the loss holds 1 tensor of earlier steps: something",
+        "1 span or record found no room in the budget",
+        "1 record came after the end and is not in the trace\n",
+        "graph of the loss: 1 tensor, 8 B\n",
+        "\n1 item, 1,000 a second\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tensor statistics, scalars and gradients, boiled down to what the summary shows.
+//! Tensor statistics, boiled down to what the summary shows.
 
 use super::bounded::{Names, Rows};
 use crate::nonfinite::Good;
@@ -198,40 +198,4 @@ impl Tensors {
 pub(crate) fn described(statistics: &Statistics<'_>) -> String {
     let text = format!("{} {:?}", statistics.dtype, statistics.shape);
     printable(&text, 40)
-}
-
-/// What is shown of one number over time.
-#[derive(Debug, Default)]
-pub(super) struct ScalarRow {
-    pub(super) values: u64,
-    pub(super) first: f64,
-    pub(super) last: f64,
-    pub(super) non_finite: u64,
-    /// How many of them are a problem.
-    pub(super) alarms: u64,
-}
-
-impl ScalarRow {
-    pub(super) fn take(&mut self, value: f64, alarms: bool) {
-        if self.values == 0 {
-            self.first = value;
-        }
-        self.last = value;
-        self.values += 1;
-        self.non_finite += u64::from(!value.is_finite());
-        self.alarms += u64::from(alarms);
-    }
-}
-
-/// The graph of a loss.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct GraphSize {
-    /// Tensors in it, variables included.
-    pub(crate) nodes: u64,
-    /// The bytes of those that are no variables.
-    pub(crate) bytes: u64,
-    /// How many of them were made in earlier steps.
-    pub(crate) carried: u64,
-    /// Bytes of gradients of what is no variable.
-    pub(crate) constant_bytes: u64,
 }
