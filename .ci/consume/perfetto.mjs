@@ -145,7 +145,16 @@ assert(flows.length >= started.length + edges.length && flows.every((flow) => by
 const counters = await query('select t.name as name, c.ts as ts, c.value as value from counter c join counter_track t on c.track_id = t.id');
 const has = (name, value, at) => counters.some((counter) => counter.name.includes(name) && Math.abs(counter.value - value) <= 1e-9 * Math.abs(value) && (at === undefined || counter.ts === at));
 for (const sample of of('device_memory')) if (sample.used_bytes !== undefined) assert(has(`memory of ${sample.device}`, sample.used_bytes, sample.timestamp_ns), `counter ${JSON.stringify(sample)}`);
-for (const event of of('memory').filter((event) => event.action === 'alloc').slice(0, 1)) assert(has(`recorded storages on ${event.device}`, event.bytes, event.timestamp_ns), 'counter of storages');
+const live = new Map();
+for (const event of of('memory').sort((a, b) => a.timestamp_ns - b.timestamp_ns)) {
+  const sum = (live.get(event.device) ?? 0) + (event.action === 'alloc' ? event.bytes : -event.bytes);
+  live.set(event.device, sum);
+  assert(has(`recorded storages on ${event.device}`, sum, event.timestamp_ns), `counter of storages at ${event.timestamp_ns}: ${sum}`);
+}
+const gradients = of('gradient'), region = [...spans.values()].find((span) => span.measured);
+const norms = counters.filter((counter) => counter.name.includes('gradient norm of loss'));
+if (gradients.some((gradient) => gradient.state === 'non_finite')) assert.deepEqual(norms, [], 'a norm that is not finite has no place on a scale');
+else assert.deepEqual(norms.map(({ ts, value }) => [ts, value]), [[region.start_ns + region.duration, Math.hypot(...gradients.map((gradient) => gradient.norm))]], 'norm of the gradients');
 for (const stats of of('tensor_stats').filter((line) => !line.shape.length && line.dtype === 'f64' && !line.non_finite && line.l2 === undefined)) assert(has(stats.label, stats.mean), `counter ${stats.label}`);
 console.log(`perfetto: ${slices.length} slices, ${flows.length} flows, ${counters.length} counter values as in the trace`);
 process.exit(0);

@@ -22,14 +22,34 @@ await page.waitForFunction((name) => document.title.startsWith(name), { timeout:
 await page.keyboard.press('3');
 await frame(page);
 const shown = await page.evaluate(() => document.body.innerText);
-const first = file.profiles[0], totals = new Map(), open_ = [];
+const first = file.profiles[0], open_ = [];
+// By name: all time, where a name within itself counts once, and own time.
+const times = new Map(file.shared.frames.map((one) => [one.name, { total: 0, self: 0 }]));
+const nameOf = (event) => file.shared.frames[event.frame].name;
 for (const event of first.events) {
-  if (event.type === 'O') open_.push(event);
-  else { const begun = open_.pop(); assert.equal(begun.frame, event.frame); totals.set(event.frame, (totals.get(event.frame) ?? 0) + event.at - begun.at); }
+  if (event.type === 'O') { open_.push({ ...event, inside: 0 }); continue; }
+  const begun = open_.pop(), length = event.at - begun.at, own = times.get(nameOf(event));
+  assert.equal(begun.frame, event.frame);
+  if (!open_.some((outer) => outer.frame === event.frame)) own.total += length;
+  own.self += length - begun.inside;
+  if (open_.length) open_.at(-1).inside += length;
 }
+/** Whether a text is a time as speedscope writes it, with two decimals. */
+function says(text, ns) {
+  const [, number, unit] = /^([0-9.]+)(s|ms|µs|ns) \(/.exec(text);
+  return Math.abs(number - ns / { s: 1e9, ms: 1e6, µs: 1e3, ns: 1 }[unit]) < 0.00501;
+}
+// The table as far as it is in view: both times, and the name.
+const lines = shown.split('\n').map((line) => line.trim());
+let rows = 0;
+for (let at = lines.indexOf('Total\tSelf\tSymbol Name') + 1; /\(.*%\)$/.test(lines[at]) && times.has(lines[at + 2]); at += 3, rows++) {
+  const { total, self } = times.get(lines[at + 2]);
+  assert(says(lines[at], total) && says(lines[at + 1], self), `${lines[at + 2]}: ${lines[at]}, ${lines[at + 1]} for ${total}, ${self}`);
+}
+assert(rows >= 20, `${rows} rows in ${shown.slice(0, 500)}`);
 const root = file.shared.frames[first.events[0].frame].name;
 assert(shown.includes(root), `${root} in ${shown.slice(0, 500)}`);
 assert(shown.includes('Total') && shown.includes('Self') && shown.includes('(100%)'), shown.slice(0, 500));
 assert.deepEqual(faults, []);
 await browser.close();
-console.log(`speedscope: ${file.profiles.length} profiles open, the schema holds`);
+console.log(`speedscope: ${file.profiles.length} profiles open, the schema holds, ${rows} names have their times`);

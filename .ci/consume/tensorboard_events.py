@@ -1,5 +1,6 @@
 """Reads exported event files with TensorBoard's own EventAccumulator: tensorboard_events.py RUN-FOLDER TRACE.jsonl..."""
 import json
+import math
 import sys
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -22,14 +23,19 @@ for name in traces:
         elif line["kind"] == "tensor_stats":
             for key in ("rms", "mean", "abs_max", "non_finite"):
                 last[f"{line['label']}/{key}"] = line[key]
-        elif line["kind"] == "gradient":
+        elif line["kind"] == "gradient" and "norm" in line:
             last[f"gradients/{line['root']}/{line['key']}"] = line["norm"]
         elif line["kind"] == "span_end" and line["id"] == measured:
             last["time/step"] = line["duration_ns"] / 1e9
-    last["gradients/loss/norm"] = 5.0
+    overflown = any(line.get("state") == "non_finite" for line in lines)
+    last["gradient_norm/loss"] = math.nan if overflown else 5.0
+    # The outermost spans of a part, once where they run at once, less the profiler's own time.
+    last["time/forward"] = (30_000 - 1_000) / 1e9
+    last["time/backward"] = 15_000 / 1e9
     for tag, value in last.items():
         got = found[tag][step]
-        assert abs(got - value) <= 1e-6 * max(abs(value), 1e-30), (tag, step, got, value)
+        same = math.isnan(got) if math.isnan(value) else abs(got - value) <= 1e-6 * max(abs(value), 1e-30)
+        assert same, (tag, step, got, value)
         expected += 1
 count = sum(len(values) for values in found.values())
 assert count == expected, (count, expected)

@@ -1,5 +1,6 @@
 // Writes traces with everything in them, the same at each run: futures that take turns on a thread, workers, operations
-// whose outputs others use, storages, samples of a device, numbers. `node trace.mjs FOLDER`
+// whose outputs others use, storages, samples of a device, numbers, parts of the step within and beside each other, a
+// graph that is cut, gradients of which in step 3 one is not finite. `node trace.mjs FOLDER`
 import fs from 'node:fs';
 import path from 'node:path';
 
@@ -47,9 +48,22 @@ for (const step of [2, 3, 10]) {
     tree(id, from, from + 900, 6, 0);
   }
   for (const thread of [1, 2, 3]) tree(2, 2_800_000, 3_900_000, 2, thread);
+  // The parts of the step: one within another below a span without a tag, and two at once on other threads.
+  const part = (parent, name, from, to, more = {}, ends = {}) => { const id = ++last; start(id, parent, name, from, more); finish(id, to - from, ends); return id; };
+  const outer = part(2, 'Model::forward', 3_910_000, 3_940_000, { step: 'forward' }, { overhead_ns: 1_000 });
+  part(part(outer, 'block', 3_911_000, 3_930_000), 'attention', 3_912_000, 3_920_000, { step: 'forward' });
+  for (const [thread, from] of [[1, 3_941_000], [2, 3_946_000]]) part(2, `backward ${thread}`, from, from + 10_000, { step: 'backward', thread });
+  const norm = part(2, 'norm', 3_960_000, 3_970_000);
+  lines.push({ kind: 'tensor', span_id: `s${norm}`, tensor_id: 'cut', label: 'normed', shape: [2, 3], dtype: 'f32', device: 'cpu', requires_grad: false, category: 'activation', autograd: 'cut', twin: 'a norm of basic operations' });
+  const spark = part(2, 'spark', 3_980_000, 3_980_500);
+  if (step === 3) lines.push({ kind: 'tensor_stats', span_id: `s${spark}`, label: 'spark', shape: [2], dtype: 'f32', elements: 2, non_finite: 1, rms: 1, abs_max: 1, mean: 0.5 });
+  lines.push({ kind: 'tensor_stats', span_id: `s${norm}`, label: 'normed', shape: [2, 3], dtype: 'f32', elements: 6, non_finite: 0, rms: 1, abs_max: 2, mean: 0.5 });
+  // Freed in the order of their making; the last few live on.
+  for (let tensor = 1; tensor < tensors - 5; tensor += 2) lines.push({ kind: 'memory', timestamp_ns: 3_971_000 + tensor, storage_id: `m${tensor}`, tensor_id: `t${tensor}`, span_id: 's2', device: 'cpu', bytes: 24 * tensor, action: 'free', shape: [2, 3], dtype: 'f32', category: 'activation' });
   for (const [label, value] of [['loss', 2.5 / step], ['learning rate', 1e-3]]) lines.push({ kind: 'tensor_stats', span_id: 's2', label, shape: [], dtype: 'f64', elements: 1, non_finite: 0, rms: value, abs_max: value, mean: value });
   lines.push({ kind: 'tensor_stats', span_id: 's2', label: 'logits', shape: [2, 3], dtype: 'f32', elements: 6, non_finite: step === 3 ? 2 : 0, rms: step / 4, abs_max: step, mean: -step / 8 });
-  lines.push({ kind: 'gradient', event_id: 'gradient-1', root: 'loss', key: 'weight', state: 'present', norm: 3 });
+  lines.push({ kind: 'gradient', event_id: 'gradient-1', root: 'loss', key: 'norm', state: 'present', norm: 3 });
+  if (step === 3) lines.push({ kind: 'gradient', event_id: 'gradient-3', root: 'loss', key: 'scale', state: 'non_finite' });
   lines.push({ kind: 'gradient', event_id: 'gradient-2', root: 'loss', key: 'bias', state: 'present', norm: 4 });
   lines.push({ kind: 'terminal', outcome: 'complete', timestamp_ns: end });
   fs.writeFileSync(path.join(process.argv[2], `step-step${step}.jsonl`), lines.map((line) => JSON.stringify(line)).join('\n') + '\n');

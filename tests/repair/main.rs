@@ -70,7 +70,12 @@ fn a_trace_cut_anywhere_is_read_by_the_judge_and_keeps_its_lines() {
     let last = golden.trim_end().rfind('\n').expect("a line") + 1;
     let folder = folder();
     for cut in first..last {
-        let whole = &golden[..=golden[..cut].rfind('\n').expect("a line")];
+        // A line that lacks only its end is whole.
+        let end = match golden.as_bytes()[cut] {
+            b'\n' => cut,
+            _ => golden[..cut].rfind('\n').expect("a line"),
+        };
+        let whole = &golden[..=end];
         let repaired = repaired(folder.path(), "t.jsonl.partial", &golden.as_bytes()[..cut]);
         let repaired = repaired.expect("a repair");
         let text = text_of(&repaired);
@@ -158,14 +163,14 @@ fn lines_that_are_no_records_are_left_out() {
     text.extend_from_slice(end("s2", 4).as_bytes());
     text.extend_from_slice(end("s5", 4).as_bytes());
     text.extend_from_slice(meta().as_bytes());
-    text.extend_from_slice(end("s1", 4).trim_end().as_bytes());
+    text.extend_from_slice(end("s1", 9).trim_end().as_bytes());
     let repaired = repaired(folder.path(), "t.jsonl.partial", &text).expect("a repair");
     let whole = text_of(&repaired);
     assert_failed_and_valid(&whole);
-    assert_eq!((repaired.kept, repaired.left_out), (4, 7));
+    assert_eq!((repaired.kept, repaired.left_out), (5, 6));
     assert_eq!(
-        repaired.open_spans, 1,
-        "an end without a line's end may be half of one"
+        repaired.open_spans, 0,
+        "the last line lacks only its end, which it gets"
     );
 }
 
@@ -179,6 +184,73 @@ fn a_whole_trace_is_left_alone_but_for_its_name() {
     let named = repaired(folder.path(), "b.jsonl.partial", text.as_bytes()).expect("a repair");
     assert_eq!(text_of(&named), text);
     assert_eq!(names(folder.path()), ["a.jsonl", "b.jsonl"]);
+}
+
+#[test]
+fn a_whole_trace_without_its_last_lines_end_is_whole() {
+    let folder = folder();
+    let text = golden(ALL);
+    let cut = text.trim_end();
+    let whole = repaired(folder.path(), "a.jsonl", cut.as_bytes()).expect("a look");
+    assert_eq!(
+        (whole.path, whole.left_out),
+        (folder.path().join("a.jsonl"), 0)
+    );
+    let named = repaired(folder.path(), "b.jsonl.partial", cut.as_bytes()).expect("a repair");
+    assert_eq!(
+        text_of(&named),
+        text,
+        "complete, and with the end of its line"
+    );
+    assert_eq!(named.kept, text.lines().count() as u64);
+}
+
+const OLD: &str = "all-events.trace6.jsonl";
+
+/// Errors by the last release that read the old schema; `None`: it does not parse.
+fn old_errors(text: &str) -> Option<Vec<String>> {
+    use candle_graph_07::trace::{HealthSeverity, analyze_health, parse_trace};
+    let folder = folder();
+    let path = folder.path().join("t.jsonl");
+    fs::write(&path, text).expect("a file");
+    let document = parse_trace(&path).ok()?;
+    let issues = analyze_health(&document).issues;
+    let errors = issues
+        .iter()
+        .filter(|issue| issue.severity == HealthSeverity::Error);
+    Some(errors.map(|issue| issue.code.clone()).collect())
+}
+
+#[test]
+fn a_trace_of_the_old_schema_keeps_its_lines_and_gets_no_other() {
+    let old = golden(OLD);
+    let folder = folder();
+    let first = old.find('\n').expect("a line") + 1;
+    for cut in (first..old.len()).step_by(7) {
+        let end = match old.as_bytes()[cut] {
+            b'\n' => cut,
+            _ => old[..cut].rfind('\n').expect("a line"),
+        };
+        let named = repaired(folder.path(), "t.jsonl.partial", &old.as_bytes()[..cut]);
+        let named = named.expect("a repair");
+        let text = text_of(&named);
+        assert_eq!(text, old[..=end], "cut at {cut}");
+        assert!(old_errors(&text).is_some(), "cut at {cut}:\n{text}");
+        assert!(named.removed);
+        fs::remove_file(&named.path).expect("to remove it");
+    }
+    let whole = repaired(folder.path(), "whole.jsonl", old.as_bytes()).expect("a look");
+    assert_eq!(
+        (whole.path, whole.open_spans),
+        (folder.path().join("whole.jsonl"), 0)
+    );
+    let named = repaired(folder.path(), "t.jsonl.partial", old.as_bytes()).expect("a repair");
+    assert_eq!(old_errors(&text_of(&named)), Some(Vec::new()));
+    // A line that the old schema does not know is none of its.
+    let terminal = r#"{"kind":"terminal","outcome":"complete","timestamp_ns":98386}"#;
+    let more = format!("{old}{terminal}\n");
+    let without = repaired(folder.path(), "u.jsonl.partial", more.as_bytes()).expect("a repair");
+    assert_eq!((text_of(&without), without.left_out), (old, 1));
 }
 
 #[test]
@@ -196,7 +268,7 @@ fn nothing_is_overwritten() {
     let mut options = RepairOptions::default();
     options.output = Some(path("t.jsonl"));
     let refused = repair(path("by-hand.jsonl"), &options).expect_err("a refusal");
-    assert!(format!("{refused:#}").ends_with("t.jsonl exists, and is not overwritten"));
+    assert!(format!("{refused:#}").ends_with("t.jsonl: it exists, and is not overwritten"));
     assert_eq!(
         fs::read_to_string(path("t.jsonl")).expect("the file"),
         "mine"

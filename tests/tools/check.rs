@@ -30,6 +30,83 @@ fn a_valid_trace_is_valid_and_its_gaps_are_shown_on_request() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_is_no_invalid_trace_and_the_others_are_judged() {
+    let folder = tests::folder();
+    let path = folder.path();
+    put(path, "all.jsonl", &golden("all-events.trace10.jsonl"));
+    std::fs::write(path.join("bin.jsonl"), b"\x7fELF\xff\xfe\n").expect("to write");
+    let ran = tool(
+        path,
+        &["check", "all.jsonl", "gone.jsonl", "bin.jsonl", "all.jsonl"],
+    );
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.only_line()
+            .starts_with("candle-profile: open gone.jsonl: "),
+        "{}",
+        ran.stderr
+    );
+    let valid = "all.jsonl: valid, complete, 8 spans\n";
+    assert_eq!(
+        ran.stdout,
+        format!(
+            "{valid}bin.jsonl, line 1: byte 5 is no UTF-8; a trace is text\nbin.jsonl: invalid\n{valid}"
+        )
+    );
+    let ran = tool(
+        path,
+        &["check", "--json", "gone.jsonl", "bin.jsonl", "all.jsonl"],
+    );
+    assert_eq!(ran.code, Some(2));
+    let list: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let valid = [&list[0]["valid"], &list[1]["valid"], &list[2]["valid"]];
+    assert_eq!(
+        valid,
+        [&serde_json::Value::Null, &false.into(), &true.into()]
+    );
+    assert!(
+        list[0]["fault"]
+            .as_str()
+            .expect("a fault")
+            .starts_with("open gone.jsonl: ")
+    );
+}
+
+/// What opens but cannot be read: a folder as standard input.
+#[cfg(unix)]
+#[test]
+fn standard_input_that_cannot_be_read_ends_with_2() {
+    let folder = tests::folder();
+    let here = std::fs::File::open(folder.path()).expect("the folder");
+    for command in ["check", "summary"] {
+        let mut command = tests::program::command(
+            env!("CARGO_BIN_EXE_tool"),
+            folder.path(),
+            &[command, "-"],
+            &[],
+        );
+        let output = command
+            .stdin(here.try_clone().expect("it"))
+            .output()
+            .expect("its end");
+        assert_eq!(output.status.code(), Some(2));
+        assert!(output.stdout.is_empty());
+    }
+    let mut command = tests::program::command(
+        env!("CARGO_BIN_EXE_tool"),
+        folder.path(),
+        &["check", "-"],
+        &[],
+    );
+    let output = command.stdin(here).output().expect("its end");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.starts_with("candle-profile: read standard input: "),
+        "{said}"
+    );
+}
+
+#[test]
 fn an_invalid_trace_ends_with_1_and_each_rule_is_named() {
     let folder = tests::folder();
     let path = folder.path();
@@ -42,8 +119,8 @@ fn an_invalid_trace_ends_with_1_and_each_rule_is_named() {
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
     assert_eq!(
         ran.stdout,
-        "broken.jsonl: error: span s4 runs from 16014 to 136014 ns, beyond its parent s3, which runs from 9144 to \
-         124344 ns (child_outside_parent)\n\
+        "broken.jsonl: error: span s4 runs from 16014 to 136014 ns, beyond its parent s3,\n  \
+         which runs from 9144 to 124344 ns (child_outside_parent)\n\
          broken.jsonl: invalid, complete, 8 spans, 1 error\n\
          all.jsonl: valid, complete, 8 spans\n"
     );

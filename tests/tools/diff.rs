@@ -56,10 +56,10 @@ fn limits_that_are_passed_end_with_1() {
         ),
         (
             "--max-slowdown",
-            "1.1",
+            "0.1",
             Some("train_step is 20% slower, allowed is 10%"),
         ),
-        ("--max-slowdown", "1.3", None),
+        ("--max-slowdown", "0.3", None),
         (
             "--tolerance",
             "0.1",
@@ -84,7 +84,7 @@ fn limits_that_are_passed_end_with_1() {
     }
     let other = simple(2, 1_000_000, 1.0).replace("\"hidden\"", "\"inner\"");
     put(path, "c.jsonl", &other);
-    let ran = tool(path, &["diff", "a.jsonl", "c.jsonl", "--tolerance", "1"]);
+    let ran = tool(path, &["diff", "a.jsonl", "c.jsonl", "--tolerance", "100%"]);
     assert_eq!(ran.code, Some(1));
     assert!(
         ran.stdout.contains("  only one side has hidden, inner\n"),
@@ -92,7 +92,10 @@ fn limits_that_are_passed_end_with_1() {
         ran.stdout
     );
     for wrong in [
-        ["--max-slowdown", "0.9"],
+        // A factor, or a share? One unit for both, and nothing to be taken for the other.
+        ["--max-slowdown", "1.1"],
+        ["--max-slowdown", "10"],
+        ["--tolerance", "1"],
         ["--tolerance", "-1"],
         ["--max-slowdown", "fast"],
     ] {

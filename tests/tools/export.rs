@@ -293,7 +293,10 @@ fn tensorboard_gets_a_folder_for_each_run_and_a_record_for_each_step() {
             "runs",
         ],
     );
-    assert_eq!(said, "runs/train_step/events.out.tfevents.run-1-9\n");
+    assert_eq!(
+        said,
+        "runs/train_step/events.out.tfevents.run-1-9.candle-profiler\n"
+    );
     let bytes = std::fs::read(path.join(said.trim())).expect("the file");
     let records = records(&bytes);
     assert_eq!(records.len(), 3);
@@ -306,7 +309,7 @@ fn tensorboard_gets_a_folder_for_each_run_and_a_record_for_each_step() {
     for tag in [
         "loss",
         "logits/rms",
-        "gradients/loss/norm",
+        "gradient_norm/loss",
         "gradients/loss/w",
         "time/step",
         "time/optimizer",
@@ -320,6 +323,204 @@ fn tensorboard_gets_a_folder_for_each_run_and_a_record_for_each_step() {
     );
 }
 
+/// The number of a tag in a record.
+fn number(record: &[u8], tag: &str) -> Option<f32> {
+    // Field 1, the tag; field 2, four bytes of the number.
+    let mut pattern = vec![0x0a, tag.len() as u8];
+    pattern.extend(tag.as_bytes());
+    pattern.push(0x15);
+    let at = record
+        .windows(pattern.len())
+        .position(|part| part == pattern)?;
+    let bytes = record[at + pattern.len()..].first_chunk()?;
+    Some(f32::from_le_bytes(*bytes))
+}
+
+/// The number of a tag in what TensorBoard gets of one trace.
+fn tensorboard(text: &str, tag: &str) -> Option<f32> {
+    let folder = tests::folder();
+    put(folder.path(), "a.jsonl", text);
+    let said = well(
+        folder.path(),
+        &["export", "a.jsonl", "--to", "tensorboard", "-o", "runs"],
+    );
+    let bytes = std::fs::read(folder.path().join(said.trim())).expect("the file");
+    number(records(&bytes)[1], tag)
+}
+
+#[test]
+fn a_part_of_the_step_is_counted_once_however_deep_and_parallel_it_is() {
+    let forward = json!({"step": "forward"});
+    let nested = Lines::new(2, 1_000, json!({}), STAMP)
+        .measured("train_step", (100, 600), json!({}))
+        .span(
+            "s3",
+            Some("s2"),
+            "forward",
+            (100, 500),
+            forward.clone(),
+            json!({"overhead_ns": 50}),
+        )
+        .span("s4", Some("s3"), "block", (110, 490), json!({}), json!({}))
+        .span(
+            "s5",
+            Some("s4"),
+            "attention",
+            (120, 480),
+            forward.clone(),
+            json!({}),
+        )
+        .end();
+    assert_eq!(tensorboard(&nested, "time/forward"), Some(350e-9));
+    assert_eq!(tensorboard(&nested, "time/step"), Some(500e-9));
+    let worker = json!({"step": "forward", "thread": 1});
+    let parallel = Lines::new(2, 1_000, json!({}), STAMP)
+        .measured("train_step", (100, 600), json!({}))
+        .span(
+            "s3",
+            Some("s2"),
+            "left",
+            (100, 350),
+            forward.clone(),
+            json!({}),
+        )
+        .span("s4", Some("s2"), "right", (150, 400), worker, json!({}))
+        .span("s5", Some("s2"), "again", (500, 550), forward, json!({}))
+        .end();
+    assert_eq!(tensorboard(&parallel, "time/forward"), Some(350e-9));
+}
+
+fn gradient(key: &str, state: &str, norm: Option<f64>) -> Value {
+    let mut line = json!({
+        "kind": "gradient", "event_id": format!("gradient-{key}"), "root": "loss", "key": key, "state": state,
+    });
+    if let Some(norm) = norm {
+        line["norm"] = json!(norm);
+    }
+    line
+}
+
+#[test]
+fn the_norm_of_all_gradients_is_none_where_one_is_not_finite() {
+    let lines = || {
+        Lines::new(2, 1_000, json!({}), STAMP)
+            .measured("train_step", (100, 600), json!({}))
+            // A variable may have any name.
+            .line(&gradient("norm", "present", Some(3.0)))
+            .line(&gradient("w", "present", Some(4.0)))
+    };
+    let finite = lines().end();
+    assert_eq!(tensorboard(&finite, "gradient_norm/loss"), Some(5.0));
+    assert_eq!(tensorboard(&finite, "gradients/loss/norm"), Some(3.0));
+    let overflown = lines().line(&gradient("b", "non_finite", None)).end();
+    assert!(
+        tensorboard(&overflown, "gradient_norm/loss")
+            .expect("a number")
+            .is_nan()
+    );
+    let folder = tests::folder();
+    for (text, value, told) in [
+        (finite, Some(json!({"value": 5.0})), Value::Null),
+        (overflown, None, json!("not finite")),
+    ] {
+        put(folder.path(), "a.jsonl", &text);
+        let events = events(&well(
+            folder.path(),
+            &["export", "a.jsonl", "--to", "chrome"],
+        ));
+        let name = "gradient norm of loss";
+        let counter = events.iter().find(|event| event["name"] == name);
+        assert_eq!(counter.map(|event| event["args"].clone()), value);
+        let measured = events
+            .iter()
+            .find(|event| event["args"]["measured"] == true);
+        assert_eq!(
+            measured.expect("the region")["args"]["recorded"][name],
+            told
+        );
+    }
+}
+
+#[test]
+fn an_export_to_tensorboard_is_replaced_as_a_whole_and_only_on_demand() {
+    let folder = tests::folder();
+    let path = folder.path();
+    put(path, "a.jsonl", &busy());
+    put(path, "b.jsonl", &sample::simple(9, 1_000, 1.5));
+    let to = ["--to", "tensorboard", "-o", "runs"];
+    let first = well(path, &[&["export", "a.jsonl"], &to[..]].concat());
+    let other = "runs/train_step/events.out.tfevents.1.host";
+    put(path, other, "another program's");
+    for trace in ["a.jsonl", "b.jsonl"] {
+        assert_eq!(
+            refused(path, &[&["export", trace], &to[..]].concat()),
+            format!(
+                "candle-profile: write runs/train_step: there is an export already, {}; --force replaces it",
+                first.trim()
+            )
+        );
+    }
+    let arguments = [&["export", "b.jsonl"], &to[..], &["--force", "--json"]].concat();
+    let second = "runs/train_step/events.out.tfevents.run-1-9.candle-profiler";
+    assert_eq!(
+        json(path, &arguments),
+        json!({
+            "schema": "candle-profiler/export/1", "traces": ["b.jsonl"], "paths": [second], "warnings": [],
+        })
+    );
+    assert!(!path.join(first.trim()).exists() && path.join(second).exists());
+    assert_eq!(get(path, other), "another program's");
+}
+
+#[test]
+fn numbers_beyond_all_measure_are_no_panic() {
+    let folder = tests::folder();
+    let path = folder.path();
+    put(path, "now.jsonl", &busy());
+    let late = u64::MAX - 10;
+    let huge = Lines::new(4, u64::MAX, json!({}), "2026-11-29T21:30:13.000Z")
+        .measured("train_step", (late, u64::MAX), json!({}))
+        .line(&json!({"kind": "device_memory", "timestamp_ns": late, "device": "cuda:0", "used_bytes": u64::MAX}))
+        .line(&json!({
+            "kind": "memory", "timestamp_ns": late, "storage_id": "a", "tensor_id": "t2", "span_id": "s2",
+            "device": "cpu", "bytes": u64::MAX, "action": "alloc", "shape": [2], "dtype": "f32",
+            "category": "activation",
+        }))
+        .line(&json!({
+            "kind": "tensor_stats", "span_id": "s2", "label": "loss", "shape": [], "dtype": "f64", "elements": 1,
+            "non_finite": 0, "rms": 0.25, "abs_max": 0.25, "mean": 0.25,
+        }))
+        .line(&gradient("w", "present", Some(f64::MAX)))
+        .line(&gradient("v", "present", Some(f64::MAX)))
+        .end();
+    put(path, "huge.jsonl", &huge);
+    for format in ["chrome", "speedscope", "folded"] {
+        well(path, &["export", "now.jsonl", "huge.jsonl", "--to", format]);
+    }
+    well(
+        path,
+        &[
+            "export",
+            "now.jsonl",
+            "huge.jsonl",
+            "--to",
+            "tensorboard",
+            "-o",
+            "runs",
+        ],
+    );
+    for command in ["summary", "check", "view"] {
+        well(path, &[command, "now.jsonl", "huge.jsonl"]);
+    }
+    let text = well(
+        path,
+        &["export", "now.jsonl", "huge.jsonl", "--to", "chrome"],
+    );
+    // The counters of memory, storages and the loss, and the region itself; so large a norm is no number any more.
+    let latest = text.matches("\"ts\":18446744073709551.615,").count();
+    assert_eq!(latest, 4, "{text}");
+}
+
 #[test]
 fn files_are_replaced_only_where_it_is_wanted() {
     let folder = tests::folder();
@@ -329,6 +530,19 @@ fn files_are_replaced_only_where_it_is_wanted() {
     let arguments = ["export", "a.jsonl", "--to", "chrome", "-o", "a.json"];
     assert!(refused(path, &arguments).contains("a.json: it is there already; --force replaces it"));
     assert_eq!(get(path, "a.json"), "mine");
+    std::fs::create_dir(path.join("folder")).expect("a folder");
+    for more in [&[][..], &["--force"]] {
+        let arguments = [&arguments[..4], &["-o", "folder"], more].concat();
+        assert_eq!(
+            refused(path, &arguments),
+            "candle-profile: write folder: it is a folder"
+        );
+    }
+    let line = refused(path, &[&arguments[..4], &["-o", "nowhere/a.json"]].concat());
+    assert!(
+        line.starts_with("candle-profile: write nowhere/a.json: "),
+        "{line}"
+    );
     assert_eq!(
         tool(path, &[&arguments[..], &["--force"]].concat()).code,
         Some(0)

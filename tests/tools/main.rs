@@ -88,6 +88,47 @@ fn help_and_wrong_arguments_have_their_exit_codes() {
 }
 
 #[test]
+fn help_fits_into_80_columns() {
+    let folder = tests::folder();
+    for command in [
+        "", "summary", "check", "diff", "export", "merge", "repair", "view",
+    ] {
+        for flag in ["-h", "--help"] {
+            let arguments = [command, flag];
+            let arguments = &arguments[usize::from(command.is_empty())..];
+            for line in well(folder.path(), arguments).lines() {
+                assert!(line.chars().count() <= 80, "{arguments:?}: {line}");
+            }
+        }
+    }
+}
+
+/// A folder's name is not always text.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_with_any_name_is_searched() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tests::folder();
+    let inside = folder.path().join(OsStr::from_bytes(b"b\xffd [x]"));
+    std::fs::create_dir(&inside).expect("a folder");
+    put(
+        &inside,
+        "all.jsonl",
+        &tests::golden("all-events.trace10.jsonl"),
+    );
+    let mut command = program::command(env!("CARGO_BIN_EXE_tool"), folder.path(), &["check"], &[]);
+    let output = command.arg(&inside).output().expect("its end");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(String::from_utf8_lossy(&output.stdout).contains("valid, complete, 8"));
+}
+
+#[test]
 fn files_that_cannot_be_used_are_named_with_the_line() {
     let folder = tests::folder();
     let path = folder.path();
@@ -96,7 +137,7 @@ fn files_that_cannot_be_used_are_named_with_the_line() {
     );
     assert_eq!(
         refused(path, &["summary", "*.jsonl"]),
-        "candle-profile: *.jsonl: there is no trace (a file that ends in .jsonl)"
+        "candle-profile: *.jsonl: no file matches"
     );
     std::fs::create_dir(path.join("empty")).expect("a folder");
     assert_eq!(
@@ -108,7 +149,7 @@ fn files_that_cannot_be_used_are_named_with_the_line() {
     put(path, "cut.jsonl", &(lines[..5].join("\n") + "\n"));
     assert_eq!(
         refused(path, &["summary", "cut.jsonl"]),
-        "candle-profile: cut.jsonl: there is no `terminal` record; the trace was cut off; to repair it: \
+        "candle-profile: cut.jsonl: there is no `terminal` record; the trace was cut off; to repair: \
          candle-profile repair cut.jsonl"
     );
     put(
@@ -117,8 +158,27 @@ fn files_that_cannot_be_used_are_named_with_the_line() {
         &format!("{}\n{}\n{{\"kind\":\"span_st", lines[0], lines[1]),
     );
     let line = refused(path, &["export", "torn.jsonl", "--to", "folded"]);
+    assert_eq!(
+        line,
+        "candle-profile: torn.jsonl, line 3: the line breaks off; to repair: candle-profile repair torn.jsonl"
+    );
+    put(
+        path,
+        "nan.jsonl",
+        &format!("{}\n{{\"kind\":\"span_end\",\"duration_ns\":NaN}}\n", lines[0]),
+    );
+    assert_eq!(
+        refused(path, &["summary", "nan.jsonl"]),
+        "candle-profile: nan.jsonl, line 2: column 34: NaN is no number of JSON, where all are finite"
+    );
+    put(
+        path,
+        "comma.jsonl",
+        &format!("{}\n{{\"kind\":\"span_end\",,}}\n", lines[0]),
+    );
+    let line = refused(path, &["summary", "comma.jsonl"]);
     assert!(
-        line.starts_with("candle-profile: torn.jsonl, line 3: "),
+        line.starts_with("candle-profile: comma.jsonl, line 2: column 20: "),
         "{line}"
     );
     put(

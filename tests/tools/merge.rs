@@ -141,12 +141,222 @@ fn what_are_no_ranks_of_one_step_is_refused() {
         refused(
             path,
             &["merge", "r0.jsonl", "r1.jsonl", "-o", "there.jsonl"]
-        )
-        .split(": File")
-        .next(),
-        Some("candle-profile: write there.jsonl: it is there already; --force replaces it")
+        ),
+        "candle-profile: write there.jsonl: it is there already; --force replaces it"
     );
     assert_eq!(get(path, "there.jsonl"), "mine");
+}
+
+#[test]
+fn no_trace_that_is_read_is_written_over() {
+    let folder = tests::folder();
+    let path = folder.path();
+    let first = rank(0, "2026-11-29T21:30:12.000Z").end();
+    put(path, "r0.jsonl", &first);
+    put(path, "r1.jsonl", &rank(1, "2026-11-29T21:30:12.000Z").end());
+    for output in ["r0.jsonl", "./r0.jsonl"] {
+        assert_eq!(
+            refused(
+                path,
+                &["merge", "r0.jsonl", "r1.jsonl", "-o", output, "--force"]
+            ),
+            format!("candle-profile: write {output}: it is the trace r0.jsonl, which is read")
+        );
+    }
+    assert_eq!(get(path, "r0.jsonl"), first);
+    // What cannot be made leaves what was there.
+    put(path, "all.jsonl", "mine");
+    put(
+        path,
+        "r2.jsonl",
+        &rank(1, "2026-11-29T21:30:12.000Z")
+            .end()
+            .replace("\"train\"", "\"infer\""),
+    );
+    assert!(
+        refused(
+            path,
+            &[
+                "merge",
+                "r0.jsonl",
+                "r2.jsonl",
+                "-o",
+                "all.jsonl",
+                "--force"
+            ]
+        )
+        .contains("of phase")
+    );
+    assert_eq!(get(path, "all.jsonl"), "mine");
+    assert_eq!(
+        well(
+            path,
+            &[
+                "merge",
+                "r0.jsonl",
+                "r1.jsonl",
+                "-o",
+                "all.jsonl",
+                "--force"
+            ]
+        ),
+        ""
+    );
+    assert!(judge(&get(path, "all.jsonl")).is_complete());
+    let files = tests::program::files(path);
+    assert_eq!(files, ["all.jsonl", "r0.jsonl", "r1.jsonl", "r2.jsonl"]);
+}
+
+/// A rank with findings in its last line.
+fn found(number: u64, terminal: &serde_json::Value) -> String {
+    let text = rank(number, super::sample::STAMP).end();
+    let (lines, last) = text.trim_end().rsplit_once('\n').expect("lines");
+    let mut last: serde_json::Value = serde_json::from_str(last).expect("JSON");
+    for (key, value) in terminal.as_object().expect("keys") {
+        last[key] = value.clone();
+    }
+    format!("{lines}\n{last}\n")
+}
+
+#[test]
+fn what_the_writers_of_the_ranks_found_is_kept() {
+    let folder = tests::folder();
+    let path = folder.path();
+    let first = json!({
+        "cuts": ["graph cut in norm (src/a.rs:3)"], "notes": ["weight w did not move"], "growth": "12 KiB a call",
+        "dropped": {"layer": 3, "head": 1}, "late": 2, "waited_ns": 1_000,
+        "graph_nodes": 8, "graph_bytes": 64, "graph_constant_bytes": 16,
+    });
+    let second = json!({
+        "notes": ["weight v did not move"], "growth": "4 KiB a call", "dropped": {"layer": 4}, "late": 1,
+        "waited_ns": 500, "graph_nodes": 8, "graph_bytes": 32, "unused_graph_nodes": 2, "unused_graph_bytes": 7,
+    });
+    put(path, "r0.jsonl", &found(0, &first));
+    // Its cut is known from the tensor alone.
+    let tensor = json!({
+        "kind": "tensor", "span_id": "s3", "tensor_id": "t9", "label": "logits", "shape": [2], "dtype": "f32",
+        "device": "cpu", "requires_grad": false, "category": "activation", "autograd": "cut", "twin": "softmax",
+    });
+    let text = found(1, &second);
+    let (lines, last) = text.trim_end().rsplit_once('\n').expect("lines");
+    put(path, "r1.jsonl", &format!("{lines}\n{tensor}\n{last}\n"));
+    let text = well(path, &["merge", "r0.jsonl", "r1.jsonl"]);
+    assert!(judge(&text).is_complete());
+    let last: serde_json::Value =
+        serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(
+        last,
+        json!({
+            "kind": "terminal", "outcome": "complete", "timestamp_ns": 1_000,
+            "cuts": [
+                "rank 0: graph cut in norm (src/a.rs:3)",
+                "rank 1: graph cut in forward at logits; softmax keeps it",
+            ],
+            "notes": ["rank 0: weight w did not move", "rank 1: weight v did not move"],
+            "growth": "rank 0: 12 KiB a call; rank 1: 4 KiB a call",
+            "dropped": {"layer": 7, "head": 1}, "late": 3, "waited_ns": 1_500,
+            "graph_nodes": 16, "graph_bytes": 96, "graph_constant_bytes": 16,
+            "unused_graph_nodes": 2, "unused_graph_bytes": 7,
+        })
+    );
+    put(path, "all.jsonl", &text);
+    let summary = well(path, &["summary", "all.jsonl"]);
+    for part in [
+        "rank 0: graph cut in norm",
+        "rank 1: weight v did not move",
+        "8 spans and records",
+    ] {
+        assert!(summary.contains(part), "{part} in\n{summary}");
+    }
+}
+
+#[test]
+fn ranks_of_the_old_schema_merge_too() {
+    let folder = tests::folder();
+    let path = folder.path();
+    let old = tests::golden("all-events.trace6.jsonl");
+    let tagged = |rank: &str| {
+        let mut lines = old.lines();
+        let first = lines.next().expect("a line");
+        let mut meta: serde_json::Value = serde_json::from_str(first).expect("JSON");
+        meta["tags"] = json!({"rank": rank, "world_size": "2"});
+        let rest: Vec<&str> = lines.collect();
+        format!("{meta}\n{}\n", rest.join("\n"))
+    };
+    for rank in ["0", "1"] {
+        put(path, &format!("r{rank}.jsonl"), &tagged(rank));
+    }
+    let text = well(path, &["merge", "r0.jsonl", "r1.jsonl"]);
+    let verdict = judge(&text);
+    assert!(verdict.is_complete(), "{verdict:?}");
+    assert!(text.starts_with("{\"kind\":\"meta\",\"schema\":\"candle-graph/trace/10\""));
+    let spans = text
+        .lines()
+        .filter(|line| line.contains("\"kind\":\"span_start\""))
+        .count();
+    assert_eq!(spans, 2 + 2 * 4);
+}
+
+#[test]
+fn numbers_beyond_all_measure_are_no_panic() {
+    let folder = tests::folder();
+    let path = folder.path();
+    put(path, "r0.jsonl", &rank(0, super::sample::STAMP).end());
+    let most = u64::MAX.to_string();
+    put(
+        path,
+        "threads.jsonl",
+        &rank(1, super::sample::STAMP)
+            .end()
+            .replace("\"thread\":1", &format!("\"thread\":{most}")),
+    );
+    assert_eq!(
+        refused(path, &["merge", "r0.jsonl", "threads.jsonl"]),
+        format!(
+            "candle-profile: threads.jsonl: there is a thread number {most}, beyond which none is left for other ranks"
+        )
+    );
+    put(
+        path,
+        "items.jsonl",
+        &rank(1, super::sample::STAMP)
+            .end()
+            .replace("\"items\":\"8\"", &format!("\"items\":\"{most}\"")),
+    );
+    let text = well(path, &["merge", "r0.jsonl", "items.jsonl"]);
+    assert!(
+        judge(&text).is_complete() && !text.contains("\"items\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_was_written_and_is_doubtful_is_told_as_json() {
+    let folder = tests::folder();
+    let path = folder.path();
+    for number in [0, 2] {
+        put(
+            path,
+            &format!("r{number}.jsonl"),
+            &rank(number, super::sample::STAMP).end(),
+        );
+    }
+    let value = super::json(
+        path,
+        &["merge", "r0.jsonl", "r2.jsonl", "-o", "all.jsonl", "--json"],
+    );
+    assert_eq!(
+        value,
+        json!({
+            "schema": "candle-profiler/merge/1", "traces": ["r0.jsonl", "r2.jsonl"], "paths": ["all.jsonl"],
+            "warnings": [
+                "the world size is 2, 2 traces are merged; missing: rank 1",
+                "the world size is 2, which has no rank 2",
+            ],
+        })
+    );
+    let ran = super::tool(path, &["merge", "r0.jsonl", "r2.jsonl", "--json"]);
+    assert_eq!(ran.code, Some(2), "standard output would hold the trace");
 }
 
 /// What the tool warns of; the trace is made all the same, and valid.

@@ -1,9 +1,9 @@
 //! `view`: what must be in the page. How it looks in a browser is a script's to prove.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::export::busy;
-use super::sample::{self, simple};
+use super::sample::{self, Lines, STAMP, simple};
 use super::{get, put, refused, well};
 
 /// The data of a page.
@@ -47,6 +47,80 @@ fn a_page_holds_all_spans_and_needs_no_network() {
     assert_eq!(trace["tracks"].as_array().map(Vec::len), Some(3));
     assert_eq!(trace["summary"]["schema"], "candle-profiler/summary/1");
     assert!(refused(folder.path(), &["view", "busy.jsonl", "-o", "busy.html"]).contains("--force"));
+}
+
+#[test]
+fn what_is_not_finite_or_cut_is_marked_unless_it_is_meant() {
+    let folder = tests::folder();
+    let path = folder.path();
+    let stats = |span: &str, label: &str, more: Value| {
+        let mut line = json!({
+            "kind": "tensor_stats", "span_id": span, "label": label, "shape": [2, 3], "dtype": "f32", "elements": 6,
+            "non_finite": 3, "rms": 1.0, "abs_max": 1.0, "mean": 0.0,
+        });
+        for (key, value) in more.as_object().expect("keys") {
+            line[key] = value.clone();
+        }
+        line
+    };
+    let text = Lines::new(2, 1_000, json!({}), STAMP)
+        .measured("train_step", (10, 990), json!({}))
+        .span("s3", Some("s2"), "mask", (20, 100), json!({}), json!({}))
+        .span("s4", Some("s2"), "broken", (120, 200), json!({}), json!({}))
+        .span("s5", Some("s2"), "meant", (220, 300), json!({}), json!({}))
+        .span("s6", Some("s2"), "norm", (320, 400), json!({}), json!({}))
+        .line(&stats("s3", "mask", json!({"nan": 0, "pos_inf": 0, "neg_inf": 3})))
+        .line(&stats("s4", "logits", json!({"nan": 3, "pos_inf": 0, "neg_inf": 0})))
+        .line(&stats("s5", "ratio", json!({"nan": 3, "pos_inf": 0, "neg_inf": 0, "alarm": false})))
+        .line(&stats("s6", "hidden", json!({"non_finite": 0})))
+        .line(&json!({
+            "kind": "tensor", "span_id": "s6", "tensor_id": "t1", "label": "hidden", "shape": [2, 3], "dtype": "f32",
+            "device": "cpu", "requires_grad": false, "category": "activation", "autograd": "cut", "twin": "rms_norm",
+        }))
+        .end();
+    put(path, "a.jsonl", &text);
+    let page = well(path, &["view", "a.jsonl"]);
+    let trace = &data(&page)["traces"][0];
+    let name = |at: &Value| trace["names"][at.as_u64().expect("a name") as usize].clone();
+    let spans = &trace["spans"];
+    let bad: Vec<Value> = (0..6)
+        .filter(|at| spans["bad"][*at] == 1)
+        .map(|at| name(&spans["name"][at]))
+        .collect();
+    assert_eq!(bad, ["broken"]);
+    let marks: Vec<_> = trace["stats"]
+        .as_array()
+        .expect("records")
+        .iter()
+        .map(|record| {
+            (
+                record["label"].clone(),
+                record["alarm"] == true,
+                record["cut"] == true,
+            )
+        })
+        .collect();
+    assert_eq!(
+        marks,
+        [
+            ("mask".into(), false, false),
+            ("logits".into(), true, false),
+            ("ratio".into(), false, false),
+            ("hidden".into(), false, true),
+        ]
+    );
+    let details = trace["details"].to_string();
+    assert!(
+        details.contains("graph cut at hidden; rms_norm keeps it"),
+        "{details}"
+    );
+    assert_eq!(
+        super::json(path, &["view", "a.jsonl", "-o", "a.html", "--json"]),
+        json!({
+            "schema": "candle-profiler/view/1", "traces": ["a.jsonl"], "paths": ["a.html"], "warnings": [],
+        })
+    );
+    assert!(get(path, "a.html") == page, "the same at each run");
 }
 
 #[test]

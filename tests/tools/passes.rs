@@ -102,7 +102,7 @@ fn trends_and_exports_take_the_last_pass() {
     );
     let bytes = std::fs::read(folder.path().join(said.trim())).expect("the file");
     for (tag, number) in [
-        ("gradients/loss/norm", 10f32),
+        ("gradient_norm/loss", 10f32),
         ("gradients/loss/a", 8.0),
         ("gradients/loss/b", 6.0),
     ] {

@@ -39,4 +39,131 @@ fn nothing_is_overwritten_and_what_is_no_trace_is_refused() {
     assert!(refused(path, &["repair", "-"]).contains("repair takes files"));
     let ran = tool(path, &["repair", "a", "b", "-o", "c"]);
     assert_eq!(ran.code, Some(2));
+    let text = golden("all-events.trace10.jsonl").replace("\"run-7514-", "\"run-0-");
+    let first = text.lines().next().expect("a line");
+    put(path, "t.jsonl", &format!("{first}\n"));
+    let line = refused(path, &["repair", "t.jsonl", "-o", "nowhere/x.jsonl"]);
+    assert!(line.contains("write nowhere/x.jsonl: "), "{line}");
+    let line = refused(path, &["repair", "t.jsonl", "-o", "no.partial"]);
+    assert!(
+        line.ends_with("write no.partial: it exists, and is not overwritten"),
+        "{line}"
+    );
+}
+
+/// The beginning of a trace, of no process that lives.
+fn broken(lines: usize) -> String {
+    let text = golden("all-events.trace10.jsonl").replace("\"run-7514-", "\"run-0-");
+    let lines: Vec<&str> = text.lines().take(lines).collect();
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn one_that_cannot_be_repaired_does_not_keep_the_others_from_it() {
+    let folder = tests::folder();
+    let path = folder.path();
+    for name in ["a.jsonl.partial", "b.jsonl.partial"] {
+        put(path, name, &broken(8));
+    }
+    let traces = ["a.jsonl.partial", "gone", "b.jsonl.partial"];
+    let ran = tool(path, &[&["repair", "--json"], &traces[..]].concat());
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.only_line()
+            .starts_with("candle-profile: open trace gone: "),
+        "{}",
+        ran.stderr
+    );
+    let list: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let paths = [&list[0]["path"], &list[1]["path"], &list[2]["path"]];
+    assert_eq!(
+        paths,
+        [
+            &"a.jsonl".into(),
+            &serde_json::Value::Null,
+            &"b.jsonl".into()
+        ]
+    );
+    assert_eq!(list[1]["trace"], "gone");
+    assert!(
+        list[1]["fault"]
+            .as_str()
+            .expect("a fault")
+            .starts_with("open trace gone: ")
+    );
+    assert_eq!(list.as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn folders_and_patterns_name_what_broke_off() {
+    let folder = tests::folder();
+    let path = folder.path();
+    let inside = path.join("traces");
+    std::fs::create_dir(&inside).expect("a folder");
+    put(&inside, "t-step10.jsonl.partial", &broken(8));
+    assert_eq!(
+        refused(path, &["summary", "traces"]),
+        "candle-profile: traces: there is no trace (a file that ends in .jsonl); traces/t-step10.jsonl.partial broke \
+         off; to repair: candle-profile repair traces/t-step10.jsonl.partial"
+    );
+    let line = refused(path, &["summary", "traces/t-step10.jsonl"]);
+    assert!(
+        line.contains("(to repair: candle-profile repair traces/t-step10.jsonl.partial)"),
+        "{line}"
+    );
+    put(&inside, "t-step9.jsonl.partial", &broken(8));
+    let line = refused(path, &["check", "traces/*.jsonl"]);
+    assert_eq!(
+        line,
+        "candle-profile: traces/*.jsonl: no file matches; 2 broke off; to repair: candle-profile repair \
+         'traces/*.jsonl.partial'"
+    );
+    let said = well(path, &["repair", "traces/*9.jsonl.partial"]);
+    assert!(
+        said.starts_with("traces/t-step9.jsonl: 8 lines kept, "),
+        "{said}"
+    );
+    put(&inside, "t-step2.jsonl.partial", &broken(8));
+    let said = well(path, &["repair", "traces"]);
+    let names: Vec<&str> = said
+        .lines()
+        .filter_map(|line| line.split_once(": 8 lines kept"))
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(names, ["traces/t-step2.jsonl", "traces/t-step10.jsonl"]);
+    assert_eq!(
+        refused(path, &["repair", "traces"]),
+        "candle-profile: traces: there is no trace that broke off (a file that ends in .partial)"
+    );
+    assert_eq!(
+        refused(path, &["repair", "zz*"]),
+        "candle-profile: zz*: no file matches"
+    );
+}
+
+#[test]
+fn one_is_said_of_one() {
+    let folder = tests::folder();
+    put(folder.path(), "t.jsonl.partial", &broken(2));
+    assert_eq!(
+        well(folder.path(), &["repair", "t.jsonl.partial"]),
+        "t.jsonl: 2 lines kept, 1 span still open\n"
+    );
+}
+
+#[test]
+fn the_old_schema_is_repaired_in_place() {
+    let folder = tests::folder();
+    let path = folder.path();
+    let old = golden("all-events.trace6.jsonl");
+    let lines: Vec<&str> = old.lines().collect();
+    put(
+        path,
+        "six.jsonl.partial",
+        &(lines[..6].join("\n") + "\n{\"kind\":\"op\""),
+    );
+    let said = well(path, &["repair", "--force", "six.jsonl.partial"]);
+    assert!(said.starts_with("six.jsonl: 6 lines kept, "), "{said}");
+    assert_eq!(get(path, "six.jsonl"), lines[..6].join("\n") + "\n");
+    assert!(well(path, &["summary", "six.jsonl"]).contains("still open at the end: "));
 }

@@ -392,6 +392,12 @@ fn a_failed_step_and_one_that_is_not_finite_are_told_by_their_numbers() {
         "{text}"
     );
     assert!(text.contains(", 1 failed\n"), "{text}");
+    for traces in [&["a.jsonl"][..], &["a.jsonl", "b.jsonl"]] {
+        let list = json(folder.path(), &[&["summary", "--each", "--json"], traces].concat());
+        let list = list.as_array().expect("an array, of one trace too");
+        let names: Vec<_> = list.iter().map(|one| one["trace"].clone()).collect();
+        assert_eq!(names, traces);
+    }
     let each = well(folder.path(), &["summary", "--each", "a.jsonl", "b.jsonl"]);
     assert!(
         each.contains("train_step: train step 3 on cpu, failed after 50 ns"),

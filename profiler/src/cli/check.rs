@@ -9,12 +9,14 @@ use serde_json::json;
 
 use super::{Verdict, input, output};
 use crate::trace::{HealthSeverity, TraceHealth, analyze_health};
-use crate::view::text::{count, printable_line};
+use crate::view::text::counted;
 
-/// Judge traces by every rule of the format; exit 1 if one is invalid.
+/// Judge traces by every rule of the format.
 ///
-/// A line that is no event, or stands where it cannot, makes a trace invalid too, and is named.
+/// The exit code is 1 if a trace is invalid, 2 if one cannot be read. A line that
+/// is no event, or stands where it cannot, makes a trace invalid too, and is named.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// The traces
     #[arg(required = true)]
@@ -29,28 +31,42 @@ pub(super) struct Arguments {
 
 /// What was found of one trace.
 enum Found {
+    /// The file cannot be read.
+    Unusable(String),
+    /// It is no trace.
     Unreadable(String),
-    Judged { spans: usize, health: TraceHealth },
+    Judged {
+        spans: usize,
+        health: TraceHealth,
+    },
 }
 
 impl Found {
-    fn is_valid(&self) -> bool {
-        matches!(self, Found::Judged { health, .. } if health.structurally_valid)
+    fn verdict(&self) -> Verdict {
+        match self {
+            Found::Unusable(_) => Verdict::Unusable,
+            Found::Judged { health, .. } if health.structurally_valid => Verdict::Well,
+            Found::Unreadable(_) | Found::Judged { .. } => Verdict::Found,
+        }
     }
 }
 
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
-    let mut all_valid = true;
+    let mut verdict = Verdict::Well;
     let mut list = Vec::new();
     for input in input::all(&arguments.traces)? {
-        let found = match input.checked_document()? {
-            Ok(document) => Found::Judged {
+        let found = match input.checked_document() {
+            Ok(Ok(document)) => Found::Judged {
                 spans: document.spans.len(),
                 health: analyze_health(&document),
             },
-            Err(fault) => Found::Unreadable(fault),
+            Ok(Err(fault)) => Found::Unreadable(fault),
+            Err(error) => {
+                output::fault(&error);
+                Found::Unusable(format!("{error:#}"))
+            }
         };
-        all_valid &= found.is_valid();
+        verdict = verdict.max(found.verdict());
         match arguments.json {
             true => list.push(as_json(&input.name(), &found)),
             false => tell(out, &input.name(), &found, arguments.warnings)?,
@@ -59,27 +75,24 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
     if arguments.json {
         output::json(out, &json!(list))?;
     }
-    Ok(match all_valid {
-        true => Verdict::Well,
-        false => Verdict::Found,
-    })
+    Ok(verdict)
 }
 
 fn tell(out: &mut dyn Write, name: &str, found: &Found, warnings: bool) -> Result<()> {
-    let name = printable_line(name);
     let (spans, health) = match found {
+        // It was said where faults are.
+        Found::Unusable(_) => return Ok(()),
         Found::Unreadable(fault) => {
             // The fault begins with the name.
-            writeln!(out, "{}", printable_line(fault))?;
-            writeln!(out, "{name}: invalid")?;
-            return Ok(());
+            output::sentence(out, fault)?;
+            return output::sentence(out, &format!("{name}: invalid"));
         }
         Found::Judged { spans, health } => (*spans, health),
     };
     for issue in &health.issues {
         if issue.severity == HealthSeverity::Error || warnings {
             let text = format!("{}: {} ({})", issue.severity, issue.message, issue.code);
-            writeln!(out, "{name}: {}", printable_line(&text))?;
+            output::sentence(out, &format!("{name}: {text}"))?;
         }
     }
     let verdict = if health.structurally_valid {
@@ -94,23 +107,24 @@ fn tell(out: &mut dyn Write, name: &str, found: &Found, warnings: bool) -> Resul
     };
     let errors = health.of(HealthSeverity::Error).count();
     let gaps = health.gaps().count();
-    let mut line = format!(
-        "{name}: {verdict}, {outcome}, {} spans",
-        count(spans as u64)
-    );
+    let spans = counted(spans as u64, "span");
+    let mut line = format!("{name}: {verdict}, {outcome}, {spans}");
     for (number, noun) in [(errors, "error"), (gaps, "warning")] {
-        let ending = if number == 1 { "" } else { "s" };
-        line += &match number {
-            0 => String::new(),
-            _ => format!(", {} {noun}{ending}", count(number as u64)),
-        };
+        if number > 0 {
+            line += &format!(", {}", counted(number as u64, noun));
+        }
     }
-    writeln!(out, "{line}")?;
-    Ok(())
+    output::sentence(out, &line)
 }
 
 fn as_json(name: &str, found: &Found) -> serde_json::Value {
     match found {
+        Found::Unusable(fault) => json!({
+            "schema": "candle-profiler/check/1",
+            "trace": name,
+            "valid": null,
+            "fault": fault,
+        }),
         Found::Unreadable(fault) => json!({
             "schema": "candle-profiler/check/1",
             "trace": name,

@@ -9,11 +9,14 @@ use clap::Args;
 use super::{Verdict, input, output};
 use crate::view::diff::{self, Diff, Facts, Limits};
 
-/// Compare two traces, or two sets of them (medians): times, memory, and the first label whose numbers part.
+/// Compare two traces, or two sets of them (medians).
 ///
-/// Each of two arguments may be a trace, a folder or a pattern; with more, `--` parts the sides:
-/// `diff before/*.jsonl -- after/*.jsonl`. Traces of the same step are compared number by number.
+/// Shown are times, memory, and the first label whose numbers part. Each of two
+/// arguments may be a trace, a folder or a pattern; with more, `--` parts the
+/// sides: `diff before/*.jsonl -- after/*.jsonl`. Traces of the same step are
+/// compared number by number.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// The traces before, or two arguments: before and after
     #[arg(required = true, value_name = "BEFORE")]
@@ -21,14 +24,17 @@ pub(super) struct Arguments {
     /// The traces after
     #[arg(last = true, value_name = "AFTER")]
     after: Vec<PathBuf>,
-    /// Exit 1 if a measured region got slower by more: `10%`, or as a factor `1.1`
-    #[arg(long, value_parser = factor)]
+    /// Exit 1 if a measured region got slower by more:
+    /// `10%`, or as a share `0.1`
+    #[arg(long, value_parser = share, verbatim_doc_comment)]
     max_slowdown: Option<f64>,
-    /// Exit 1 if statistics differ by more than this share (`0.001`, `0.1%`), or a label or a step is on one side only
-    #[arg(long, value_parser = share)]
+    /// Exit 1 if statistics differ by more (`0.1%`, or as a share `0.001`),
+    /// or a label or a step is on one side only
+    #[arg(long, value_parser = share, verbatim_doc_comment)]
     tolerance: Option<f64>,
-    /// Compare tensors of different types too, as a port to another precision needs it
-    #[arg(long)]
+    /// Compare tensors of different types too,
+    /// as a port to another precision needs it
+    #[arg(long, verbatim_doc_comment)]
     any_dtype: bool,
     /// Say it as JSON: candle-profiler/diff/1
     #[arg(long)]
@@ -67,7 +73,7 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         "`-` is named {stdin} times, standard input can be read once"
     );
     let limits = Limits {
-        slowdown: arguments.max_slowdown,
+        slowdown: arguments.max_slowdown.map(|share| 1.0 + share),
         tolerance: arguments.tolerance.unwrap_or(USUAL_TOLERANCE),
         enforced: arguments.tolerance.is_some(),
         any_dtype: arguments.any_dtype,
@@ -86,30 +92,17 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
     })
 }
 
-/// `10%` or `1.1`, as a factor.
-fn factor(text: &str) -> Result<f64, String> {
-    let allowed = "allowed is a percentage such as `10%`, or a factor from 1 on such as `1.1`";
-    let factor = match text.strip_suffix('%') {
-        Some(percent) => percent
-            .trim()
-            .parse::<f64>()
-            .map(|percent| 1.0 + percent / 100.0),
-        None => text.parse(),
-    };
-    match factor {
-        Ok(factor) if factor.is_finite() && factor >= 1.0 => Ok(factor),
-        _ => Err(allowed.to_owned()),
-    }
-}
-
-/// `0.1%` or `0.001`, as a share.
+/// `10%` or `0.1`, as a share. From one on only per cent are clear: `1.1` could be meant as a factor.
 fn share(text: &str) -> Result<f64, String> {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
     let share = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
-        None => text.parse(),
+        Some(percent) => number(percent).map(|percent| percent / 100.0),
+        None => number(text).filter(|share| *share < 1.0),
     };
     match share {
-        Ok(share) if share.is_finite() && share >= 0.0 => Ok(share),
-        _ => Err("allowed is a share from 0 on such as `0.001` or `0.1%`".to_owned()),
+        Some(share) if share.is_finite() && share >= 0.0 => Ok(share),
+        _ => Err(
+            "allowed is a percentage such as `10%`, or a share below 1 such as `0.1`".to_owned(),
+        ),
     }
 }

@@ -8,9 +8,12 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::output;
+use crate::trace::read::TORN;
+use crate::trace::sequence::CUT_OFF;
 use crate::trace::{TraceDocument, parse_trace_reader};
 use crate::view::diff::Facts;
 use crate::view::summary::{self, Fed};
+use crate::view::text::{printable, shell_word};
 
 /// Files smaller than this are read before a bar could be seen.
 const LARGE: u64 = 16 << 20;
@@ -22,12 +25,37 @@ pub(super) struct Input {
     pub(super) path: PathBuf,
 }
 
+/// What a folder is searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Whole,
+    Broken,
+}
+
+impl Kind {
+    fn ending(self) -> &'static str {
+        match self {
+            Kind::Whole => ".jsonl",
+            Kind::Broken => ".partial",
+        }
+    }
+}
+
 /// The traces of some arguments, in their order; those of a folder or a pattern in the order of their names, where
 /// numbers count as numbers.
 pub(super) fn all(arguments: &[PathBuf]) -> Result<Vec<Input>> {
+    expand_all(arguments, Kind::Whole)
+}
+
+/// The same of traces that broke off: of a folder, what ends in `.partial`.
+pub(super) fn broken(arguments: &[PathBuf]) -> Result<Vec<Input>> {
+    expand_all(arguments, Kind::Broken)
+}
+
+fn expand_all(arguments: &[PathBuf], kind: Kind) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for argument in arguments {
-        inputs.extend(expand(argument)?);
+        inputs.extend(expand(argument, kind)?);
     }
     let stdin = inputs.iter().filter(|input| input.is_stdin()).count();
     ensure!(
@@ -37,25 +65,90 @@ pub(super) fn all(arguments: &[PathBuf]) -> Result<Vec<Input>> {
     Ok(inputs)
 }
 
-fn expand(argument: &Path) -> Result<Vec<Input>> {
-    let text = argument.to_string_lossy();
-    let pattern = if argument.is_dir() {
-        let folder = glob::Pattern::escape(&text);
-        format!("{}/*.jsonl", folder.trim_end_matches('/'))
-    } else if text != "-" && text.contains(['*', '?', '[']) && !argument.exists() {
-        text.to_string()
+fn expand(argument: &Path, kind: Kind) -> Result<Vec<Input>> {
+    let mut paths = if is_stdin(argument) {
+        return Ok(vec![Input::at(argument)]);
+    } else if argument.is_dir() {
+        in_folder(argument, kind.ending())?
+    } else if let Some(pattern) = pattern_of(argument) {
+        matching(&pattern)?
     } else {
-        return Ok(vec![Input {
-            path: argument.to_path_buf(),
-        }]);
+        return Ok(vec![Input::at(argument)]);
     };
-    let found = glob::glob(&pattern).with_context(|| format!("pattern {text}"))?;
-    let mut paths: Vec<PathBuf> = found.collect::<Result<_, _>>()?;
     if paths.is_empty() {
-        bail!("{text}: there is no trace (a file that ends in .jsonl)");
+        bail!(nothing_found(argument, kind)?);
     }
     paths.sort_by_cached_key(|path| natural(&path.to_string_lossy()));
     Ok(paths.into_iter().map(|path| Input { path }).collect())
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// A name that no file has, with letters of a pattern in it.
+fn pattern_of(argument: &Path) -> Option<String> {
+    let text = argument.to_str()?;
+    (text.contains(['*', '?', '[']) && !argument.exists()).then(|| text.to_owned())
+}
+
+fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
+    let found = glob::glob(pattern).with_context(|| format!("pattern {pattern}"))?;
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+/// The files of a folder whose names end so, whatever bytes those are made of.
+fn in_folder(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+    let read = || -> io::Result<Vec<PathBuf>> {
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            let name = entry?.file_name();
+            if !name.as_encoded_bytes().ends_with(ending.as_bytes()) {
+                continue;
+            }
+            paths.push(match folder.as_os_str() == "." {
+                true => name.into(),
+                false => folder.join(name),
+            });
+        }
+        Ok(paths)
+    };
+    read().with_context(|| format!("read folder {}", folder.display()))
+}
+
+/// What is wrong where a folder or a pattern names nothing; traces that broke off are named.
+fn nothing_found(argument: &Path, kind: Kind) -> Result<String> {
+    let name = argument.display();
+    let is_folder = argument.is_dir();
+    let said = match (is_folder, kind) {
+        (true, Kind::Whole) => format!("{name}: there is no trace (a file that ends in .jsonl)"),
+        (true, Kind::Broken) => {
+            format!("{name}: there is no trace that broke off (a file that ends in .partial)")
+        }
+        (false, _) => format!("{name}: no file matches"),
+    };
+    if kind == Kind::Broken {
+        return Ok(said);
+    }
+    let ending = Kind::Broken.ending();
+    let broken = match is_folder {
+        true => in_folder(argument, ending)?,
+        false => matching(&format!("{name}{ending}"))?,
+    };
+    Ok(match broken.as_slice() {
+        [] => said,
+        [only] => format!("{said}; {} broke off; {}", only.display(), to_repair(only)),
+        all if is_folder => format!("{said}; {} broke off; {}", all.len(), to_repair(argument)),
+        all => {
+            let pattern = format!("{name}{ending}");
+            let hint = to_repair(Path::new(&pattern));
+            format!("{said}; {} broke off; {hint}", all.len())
+        }
+    })
+}
+
+fn to_repair(path: &Path) -> String {
+    format!("to repair: candle-profile repair {}", shell_word(path))
 }
 
 /// A name in parts, so that `step10` comes after `step9`.
@@ -77,8 +170,14 @@ fn natural(name: &str) -> Vec<(u64, String)> {
 }
 
 impl Input {
-    fn is_stdin(&self) -> bool {
-        self.path.as_os_str() == "-"
+    fn at(path: &Path) -> Input {
+        Input {
+            path: path.to_owned(),
+        }
+    }
+
+    pub(super) fn is_stdin(&self) -> bool {
+        is_stdin(&self.path)
     }
 
     /// What the trace is called in messages.
@@ -99,7 +198,7 @@ impl Input {
         if self.is_stdin() {
             return Ok(Box::new(BufReader::with_capacity(BUFFER, io::stdin())));
         }
-        let file = File::open(&self.path).with_context(|| format!("open {}", self.name()))?;
+        let file = File::open(&self.path).with_context(|| self.not_opened())?;
         let metadata = file.metadata();
         let length = metadata.map_or(0, |metadata| metadata.len());
         if length < LARGE || !output::watched() {
@@ -112,15 +211,30 @@ impl Input {
         Ok(Box::new(BufReader::with_capacity(BUFFER, reader)))
     }
 
+    /// A trace that was not finished lies beside where it would be.
+    fn not_opened(&self) -> String {
+        let mut partial = self.path.clone().into_os_string();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let name = self.name();
+        match !self.path.exists() && partial.is_file() {
+            true => format!("open {name}, which broke off ({})", to_repair(&partial)),
+            false => format!("open {name}"),
+        }
+    }
+
     /// The whole trace.
     pub(super) fn document(&self) -> Result<TraceDocument> {
         parse_trace_reader(self.open()?).map_err(|error| self.wrong(error))
     }
 
-    /// The whole trace, or what makes it none; a file that cannot be opened is an error all the same.
+    /// The whole trace, or what makes it none; a file that cannot be read is an error all the same.
     pub(super) fn checked_document(&self) -> Result<Result<TraceDocument, String>> {
-        let parsed = parse_trace_reader(self.open()?);
-        Ok(parsed.map_err(|error| format!("{:#}", self.wrong(error))))
+        match parse_trace_reader(self.open()?) {
+            Ok(document) => Ok(Ok(document)),
+            Err(error) if error.is::<io::Error>() => Err(self.wrong(error)),
+            Err(error) => Ok(Err(format!("{:#}", self.wrong(error)))),
+        }
     }
 
     /// What the trace comes to, in little memory.
@@ -135,6 +249,9 @@ impl Input {
 
     /// `x.jsonl, line 3: …`
     fn wrong(&self, error: anyhow::Error) -> anyhow::Error {
+        if let Some(fault) = error.downcast_ref::<io::Error>() {
+            return anyhow!("read {}: {fault}", self.name());
+        }
         let text = format!("{error:#}");
         let text = text.strip_prefix("trace, ").unwrap_or(&text);
         let text = text.strip_prefix("trace: ").unwrap_or(text);
@@ -144,11 +261,11 @@ impl Input {
             ": "
         };
         let mut text = format!("{}{separator}{text}", self.name());
-        if text.ends_with("the trace was cut off")
+        let torn = [CUT_OFF, TORN];
+        if torn.iter().any(|torn| text.ends_with(torn))
             && let Some(path) = self.file()
         {
-            let word = crate::view::text::shell_word(path);
-            text += &format!("; to repair it: candle-profile repair {word}");
+            text += &format!("; {}", to_repair(path));
         }
         anyhow!("{text}")
     }
@@ -159,8 +276,7 @@ fn bar(length: u64, name: &str) -> ProgressBar {
     let bar = ProgressBar::new(length);
     // The template is a constant of ours; without it the bar only looks different.
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    bar.with_style(style)
-        .with_message(crate::view::text::printable(name, 40))
+    bar.with_style(style).with_message(printable(name, 40))
 }
 
 /// A file whose reading is shown on standard error.

@@ -12,11 +12,13 @@ use crate::trace::{TraceDocument, analyze_health};
 use crate::view::kinship::doubts;
 use crate::view::merge::{self, merge};
 
-/// Merge the traces of the ranks of one step into one valid trace, one tree for each rank.
+/// Merge the traces of the ranks of one step into one valid trace.
 ///
-/// Traces that do not seem to belong together are named on standard error. For a timeline alone,
-/// `export --to chrome` of all ranks is enough.
+/// It has a tree for each rank. Traces that do not seem to belong together are
+/// named on standard error. For a timeline alone, `export --to chrome` of all
+/// ranks is enough.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// One trace of each rank
     #[arg(required = true)]
@@ -27,14 +29,18 @@ pub(super) struct Arguments {
     /// Replace a file that is there
     #[arg(long, short)]
     force: bool,
+    /// Say as JSON what was written, and what is doubtful:
+    /// candle-profiler/merge/1
+    #[arg(long, requires = "output", verbatim_doc_comment)]
+    json: bool,
     /// How clocks are brought together
-    #[arg(long, default_value = "clock")]
+    #[arg(long, default_value = "clock", hide_default_value = true)]
     align: Align,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Align {
-    /// By the times at which the traces were opened
+    /// By the times at which the traces were opened (the default)
     Clock,
     /// The measured regions start together
     Measured,
@@ -42,6 +48,14 @@ enum Align {
 
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
     let inputs = input::all(&arguments.traces)?;
+    let path = arguments.output.as_deref();
+    let target = path.map(|path| output::Target {
+        path,
+        force: arguments.force,
+        inputs: &inputs,
+    });
+    // Before the work is done.
+    target.map_or(Ok(()), |target| target.check())?;
     let traces: Vec<(String, TraceDocument)> = inputs
         .iter()
         .map(|input| Ok((input.name(), input.document()?)))
@@ -51,8 +65,9 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         Align::Measured => merge::Align::Measured,
     };
     let events = merge(&traces, align)?;
-    for doubt in doubts(&traces) {
-        output::warn(&doubt);
+    let doubts = doubts(&traces);
+    if !arguments.json {
+        doubts.iter().for_each(|doubt| output::warn(doubt));
     }
     drop(traces);
     let mut merged = TraceDocument::from_events(events)?;
@@ -64,9 +79,10 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
     merged
         .spans
         .sort_by(|a, b| (a.id.len(), &a.id).cmp(&(b.id.len(), &b.id)));
-    let path = arguments.output.as_deref();
-    output::write_to(path, arguments.force, out, |to| {
-        write_lines(to, merged.events())
-    })?;
+    output::write_to(target, out, |to| write_lines(to, merged.events()))?;
+    if arguments.json {
+        let paths = Vec::from_iter(arguments.output.clone());
+        output::json(out, &output::written("merge", &inputs, &paths, &doubts))?;
+    }
     Ok(Verdict::Well)
 }

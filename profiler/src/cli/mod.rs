@@ -18,13 +18,17 @@ mod view;
 
 /// Reads the traces of candle-profiler.
 ///
-/// A trace is a file, `-` (standard input), a folder (all its `.jsonl` files) or a pattern such as 'traces/*.jsonl'.
+/// A trace is a file, `-` (standard input), a folder (all its `.jsonl` files) or
+/// a pattern such as 'traces/*.jsonl'.
+// The texts of all commands are broken by hand, for 80 columns.
 #[derive(Debug, Parser)]
 #[command(
     name = "candle-profile",
     version,
-    after_help = "Exit codes: 0 all is well; 1 something was found (an invalid trace, a limit passed); \
-                  2 the arguments or a file could not be used."
+    verbatim_doc_comment,
+    next_line_help = true,
+    after_help = "Exit codes: 0 all is well; 1 something was found (an invalid trace, a limit\n\
+                  passed); 2 the arguments or a file could not be used."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -42,11 +46,13 @@ enum Command {
     View(view::Arguments),
 }
 
-/// What a command came to, when it could be carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a command came to, when it could be carried out; what is worse comes later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     Well,
     Found,
+    /// A file could not be used, which was said; what else there was to do, is done.
+    Unusable,
 }
 
 /// Runs the program with the arguments of the process.
@@ -59,10 +65,9 @@ pub fn main() -> ExitCode {
     match verdict.and_then(|verdict| flushed.map(|()| verdict)) {
         Ok(Verdict::Well) => ExitCode::SUCCESS,
         Ok(Verdict::Found) => ExitCode::from(1),
+        Ok(Verdict::Unusable) => ExitCode::from(2),
         Err(error) => {
-            let text = crate::view::text::printable_line(&format!("{error:#}"));
-            // Nobody is left to tell where stderr cannot be written.
-            let _ = writeln!(io::stderr(), "candle-profile: {text}");
+            output::fault(&error);
             ExitCode::from(2)
         }
     }

@@ -7,18 +7,22 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
-use super::{Verdict, output};
-use crate::view::text::{count, printable_line};
+use super::input::Input;
+use super::{Verdict, input, output};
+use crate::view::text::counted;
 use crate::view::{RepairOptions, Repaired, repair};
 
-/// Make a trace whole that broke off. Every good line is kept as it is, spans that were open stay open, no time is
-/// invented, and the trace ends as failed.
+/// Make a trace whole that broke off.
 ///
-/// `x.jsonl.partial` becomes `x.jsonl`, any other `x.jsonl` becomes `x-repaired.jsonl`; nothing is overwritten.
+/// Every good line is kept as it is, spans that were open stay open, no time is
+/// invented, and the trace ends as failed. `x.jsonl.partial` becomes `x.jsonl`,
+/// any other `x.jsonl` becomes `x-repaired.jsonl`; nothing is overwritten.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
-    /// The broken traces
-    #[arg(required = true)]
+    /// The broken traces: files, folders (all in them that ends in .partial),
+    /// patterns
+    #[arg(required = true, verbatim_doc_comment)]
     traces: Vec<PathBuf>,
     /// Where the whole trace goes, where there is one
     #[arg(long, short)]
@@ -32,66 +36,70 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
-    if arguments.output.is_some() && arguments.traces.len() > 1 {
+    let inputs = input::broken(&arguments.traces)?;
+    if arguments.output.is_some() && inputs.len() > 1 {
         bail!(
             "-o names one file, {} traces are to be repaired",
-            arguments.traces.len()
+            inputs.len()
         );
+    }
+    if inputs.iter().any(Input::is_stdin) {
+        bail!("repair takes files, `-` is none: it keeps what cannot be kept beside them");
     }
     let mut options = RepairOptions::default();
     options.output.clone_from(&arguments.output);
     options.force = arguments.force;
+    let mut verdict = Verdict::Well;
     let mut list = Vec::new();
-    for trace in &arguments.traces {
-        if trace.as_os_str() == "-" {
-            bail!("repair takes files, `-` is none: it keeps what cannot be kept beside them");
-        }
-        let repaired = repair(trace, &options)?;
-        match arguments.json {
-            true => list.push(as_json(trace, &repaired)),
-            false => tell(out, &repaired)?,
+    for input in &inputs {
+        match repair(&input.path, &options) {
+            Ok(repaired) if arguments.json => list.push(as_json(&input.name(), &repaired)),
+            Ok(repaired) => tell(out, &repaired)?,
+            Err(error) => {
+                output::fault(&error);
+                list.push(json!({
+                    "schema": SCHEMA, "trace": input.name(), "path": null, "fault": format!("{error:#}"),
+                }));
+                verdict = Verdict::Unusable;
+            }
         }
     }
     if arguments.json {
         output::json(out, &json!(list))?;
     }
-    Ok(Verdict::Well)
+    Ok(verdict)
 }
 
+const SCHEMA: &str = "candle-profiler/repair/1";
+
 fn tell(out: &mut dyn Write, repaired: &Repaired) -> Result<()> {
-    let path = printable_line(&repaired.path.display().to_string());
-    let lines = |number: u64| match number {
-        1 => "1 line".to_owned(),
-        number => format!("{} lines", count(number)),
-    };
-    let mut line = format!("{path}: {} kept", lines(repaired.kept));
+    let kept = counted(repaired.kept, "line");
+    let mut line = format!("{}: {kept} kept", repaired.path.display());
     if repaired.open_spans > 0 {
-        line += &format!(", {} spans still open", count(repaired.open_spans));
+        line += &format!(", {} still open", counted(repaired.open_spans, "span"));
     }
     if repaired.left_out > 0 {
-        line += &format!(", {} left out", lines(repaired.left_out));
+        line += &format!(", {} left out", counted(repaired.left_out, "line"));
     }
-    writeln!(out, "{line}")?;
+    output::sentence(out, &line)?;
     for left_out in &repaired.left_out_lines {
-        writeln!(
+        output::sentence(
             out,
-            "  line {}: {}",
-            left_out.line,
-            printable_line(&left_out.reason)
+            &format!("  line {}: {}", left_out.line, left_out.reason),
         )?;
     }
     Ok(())
 }
 
-fn as_json(trace: &std::path::Path, repaired: &Repaired) -> serde_json::Value {
+fn as_json(trace: &str, repaired: &Repaired) -> serde_json::Value {
     let left_out: Vec<_> = repaired
         .left_out_lines
         .iter()
         .map(|left_out| json!({"line": left_out.line, "reason": left_out.reason}))
         .collect();
     json!({
-        "schema": "candle-profiler/repair/1",
-        "trace": trace.display().to_string(),
+        "schema": SCHEMA,
+        "trace": trace,
         "path": repaired.path.display().to_string(),
         "kept": repaired.kept,
         "open_spans": repaired.open_spans,

@@ -12,20 +12,24 @@ use super::{Verdict, input, output};
 use crate::view::summary::tree::Tree;
 use crate::view::summary::{self, Fed, Look, Page, trends};
 
-/// Show what matters in a trace: problems, numbers, times, memory, tensors, gradients; of several, how they went.
+/// Show what matters in a trace; of several, how the numbers went.
+///
+/// Problems come first, then numbers, times, memory, tensors and gradients.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// The traces
     #[arg(required = true)]
     traces: Vec<PathBuf>,
-    /// Show the tree of calls too
+    /// Show the tree of calls too; of several traces, each by itself
     #[arg(long)]
     tree: bool,
     /// Show each trace by itself, where there are several
     #[arg(long)]
     each: bool,
-    /// Say it as JSON: candle-profiler/summary/1; of several traces candle-profiler/trends/1
-    #[arg(long)]
+    /// Say it as JSON: candle-profiler/summary/1 (an array with --each),
+    /// of several traces candle-profiler/trends/1
+    #[arg(long, verbatim_doc_comment)]
     json: bool,
     /// Columns of the page
     #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u16).range(20..))]
@@ -51,12 +55,9 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         }
     }
     match (single, arguments.json) {
-        (true, true) => match (list.pop(), list.is_empty()) {
-            (Some(only), true) => output::json(out, &only)?,
-            (last, _) => {
-                list.extend(last);
-                output::json(out, &json!(list))?;
-            }
+        (true, true) => match list.as_slice() {
+            [only] if !arguments.each => output::json(out, only)?,
+            list => output::json(out, &json!(list))?,
         },
         (true, false) => {}
         (false, true) => output::json(out, &trends::as_json(&steps))?,

@@ -10,9 +10,12 @@ use super::{Verdict, input, output};
 use crate::view::page::{self, Shown};
 use crate::view::summary;
 
-/// Write a page with the timeline, the tables and the statistics of traces: one file that needs no network. Of several
-/// traces, the steps stand side by side.
+/// Write a page with the timeline, the tables and the statistics.
+///
+/// It is one file that needs no network. Of several traces, the steps stand side
+/// by side.
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// The traces
     #[arg(required = true)]
@@ -23,11 +26,23 @@ pub(super) struct Arguments {
     /// Replace a file that is there
     #[arg(long, short)]
     force: bool,
+    /// Say as JSON what was written: candle-profiler/view/1
+    #[arg(long, requires = "output")]
+    json: bool,
 }
 
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
+    let inputs = input::all(&arguments.traces)?;
+    let path = arguments.output.as_deref();
+    let target = path.map(|path| output::Target {
+        path,
+        force: arguments.force,
+        inputs: &inputs,
+    });
+    // Before the work is done.
+    target.map_or(Ok(()), |target| target.check())?;
     let mut traces = Vec::new();
-    for input in input::all(&arguments.traces)? {
+    for input in &inputs {
         let document = input.document()?;
         let digest = summary::of_document(&document).digest;
         traces.push(Shown {
@@ -36,9 +51,10 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
             digest,
         });
     }
-    let path = arguments.output.as_deref();
-    output::write_to(path, arguments.force, out, |to| {
-        Ok(page::write(&traces, to)?)
-    })?;
+    output::write_to(target, out, |to| Ok(page::write(&traces, to)?))?;
+    if arguments.json {
+        let paths = Vec::from_iter(arguments.output.clone());
+        output::json(out, &output::written("view", &inputs, &paths, &[]))?;
+    }
     Ok(Verdict::Well)
 }

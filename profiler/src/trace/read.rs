@@ -1,11 +1,12 @@
 //! From text to events and documents.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::{Context, Error, Result, anyhow};
 use serde::Deserialize;
+use serde_json::error::Category;
 
 use super::document::{Builder, TraceDocument};
 use super::events::TraceEvent;
@@ -39,7 +40,11 @@ fn parse_named(reader: impl BufRead, name: &str) -> Result<TraceDocument> {
     while let Some(event) = events.next() {
         event
             .and_then(|event| builder.push(event))
-            .map_err(|error| anyhow!("{name}, line {}: {error:#}", events.line()))?;
+            .map_err(|error| match error.is::<io::Error>() {
+                // Not the trace is at fault.
+                true => error.context(format!("read {name}")),
+                false => anyhow!("{name}, line {}: {error:#}", events.line()),
+            })?;
     }
     builder
         .finish()
@@ -52,9 +57,7 @@ pub struct TraceEvents<R> {
     reader: R,
     buffer: Vec<u8>,
     line: usize,
-    /// The lines are of the old schema, which the first one says.
-    legacy: bool,
-    first: bool,
+    lines: LineReader,
 }
 
 impl<R: BufRead> TraceEvents<R> {
@@ -64,8 +67,7 @@ impl<R: BufRead> TraceEvents<R> {
             reader,
             buffer: Vec::new(),
             line: 0,
-            legacy: false,
-            first: true,
+            lines: LineReader::default(),
         }
     }
 
@@ -90,26 +92,76 @@ impl<R: BufRead> Iterator for TraceEvents<R> {
             }
             let text = match std::str::from_utf8(&self.buffer) {
                 Ok(text) => text.trim(),
-                Err(error) => return Some(Err(Error::new(error))),
+                Err(error) => {
+                    let byte = error.valid_up_to() + 1;
+                    return Some(Err(anyhow!("byte {byte} is no UTF-8; a trace is text")));
+                }
             };
             if text.is_empty() {
                 continue;
             }
-            if self.legacy {
-                return Some(legacy::parse_line(text).map_err(Error::new));
-            }
-            let event = parse_line(text).or_else(|error| {
-                self.legacy = self.first && legacy::is_meta(text);
-                if self.legacy {
-                    legacy::parse_line(text)
-                } else {
-                    Err(error)
-                }
-            });
-            self.first = false;
-            return Some(event.map_err(Error::new));
+            return Some(self.lines.event(text));
         }
     }
+}
+
+/// Reads lines in the schema that the first of them names.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LineReader {
+    begun: bool,
+    legacy: bool,
+}
+
+impl LineReader {
+    /// The record that the next line is.
+    ///
+    /// # Errors
+    /// A line that is none.
+    pub(crate) fn event(&mut self, line: &str) -> Result<TraceEvent> {
+        if self.legacy {
+            return legacy::parse_line(line).map_err(|error| fault(&error, line));
+        }
+        let event = parse_line(line).or_else(|error| {
+            self.legacy = !self.begun && legacy::is_meta(line);
+            if self.legacy {
+                legacy::parse_line(line)
+            } else {
+                Err(error)
+            }
+        });
+        self.begun = true;
+        event.map_err(|error| fault(&error, line))
+    }
+}
+
+/// How the fault of a line ends that is only the beginning of one.
+pub(crate) const TORN: &str = "the line breaks off";
+
+/// What is wrong with a line, without the place that its reader gives: that counts each line as the first.
+fn fault(error: &serde_json::Error, line: &str) -> Error {
+    let text = error.to_string();
+    let (what, place) = text.rsplit_once(" at line ").unwrap_or((&text, ""));
+    match error.classify() {
+        Category::Eof => anyhow!("{TORN}"),
+        Category::Syntax => {
+            let column = place.rsplit_once(' ').map_or("1", |(_, column)| column);
+            let column: usize = column.parse().unwrap_or(1);
+            let rest = line.get(column.saturating_sub(1)..).unwrap_or("");
+            match not_finite(rest) {
+                Some(word) => {
+                    anyhow!("column {column}: {word} is no number of JSON, where all are finite")
+                }
+                None => anyhow!("column {column}: {what}"),
+            }
+        }
+        Category::Data | Category::Io => anyhow!("{what}"),
+    }
+}
+
+/// The word that other writers put for a number that is not finite.
+fn not_finite(text: &str) -> Option<&'static str> {
+    let words = ["NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"];
+    words.into_iter().find(|word| text.starts_with(word))
 }
 
 /// Reads one line.

@@ -7,6 +7,9 @@ use super::memory::exact_elem_count;
 use super::schema::{RunOutcome, Schema};
 use super::span_index::SpanIndex;
 
+/// How the fault of a trace ends that was not written to its end.
+pub(crate) const CUT_OFF: &str = "the trace was cut off";
+
 /// Follows the records of a trace and refuses what cannot come next.
 #[derive(Debug, Default)]
 pub(crate) struct Sequence {
@@ -64,7 +67,7 @@ impl Sequence {
         match self.schema {
             None => bail!("there is no record at all; a trace starts with a `meta` one"),
             Some(schema) if !self.ended && schema.has_terminal() => {
-                bail!("there is no `terminal` record; the trace was cut off")
+                bail!("there is no `terminal` record; {CUT_OFF}")
             }
             Some(_) => Ok(()),
         }
@@ -76,7 +79,7 @@ impl Sequence {
     }
 
     /// Whether `terminal` has come.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub(crate) fn has_terminal(&self) -> bool {
         self.ended
     }
 

@@ -2,20 +2,21 @@
 //!
 //! The merged trace has a root, below it one measured region from the start of the first rank's to the end of the last
 //! one's, and beside that each rank's own tree, its root named after the rank. Labels, tensors, storages and gradients
-//! get the rank in front of their names. What the ranks promised is promised only where all did.
+//! get the rank in front of their names, and so do the findings of the ranks' writers. What the ranks promised is promised only where all did.
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::capability::{CaptureContract, CoverageLevel, MeasurementScope};
 use crate::trace::span_index::SpanIndex;
 use crate::trace::{
-    EdgeEvent, HealthSeverity, RunOutcome, SpanEndEvent, SpanKind, SpanRecord, SpanStartEvent,
-    SpanStartExtra, TerminalEvent, TimingMode, TraceDocument, TraceEvent, TraceRunMeta,
-    analyze_health, stamp,
+    EdgeEvent, HealthSeverity, SpanEndEvent, SpanKind, SpanRecord, SpanStartEvent, SpanStartExtra,
+    TimingMode, TraceDocument, TraceEvent, TraceRunMeta, analyze_health, stamp,
 };
 use crate::view::export::offsets;
+
+mod terminal;
 
 /// How the clocks of ranks are brought together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +45,8 @@ struct Rank<'a> {
 /// The events of the merged trace.
 ///
 /// # Errors
-/// Fewer than two traces, an invalid one, two of the same rank, or traces of different phases.
+/// Fewer than two traces, an invalid one, two of the same rank, traces of different phases, or a thread's number that
+/// cannot be counted on from.
 pub(crate) fn merge(traces: &[(String, TraceDocument)], align: Align) -> Result<Vec<TraceEvent>> {
     ensure!(
         traces.len() > 1,
@@ -70,7 +72,10 @@ pub(crate) fn merge(traces: &[(String, TraceDocument)], align: Align) -> Result<
             .filter_map(thread_of)
             .max()
             .unwrap_or(0);
-        next_thread += threads + 1;
+        let after = threads.checked_add(1);
+        next_thread = after.and_then(|count| next_thread.checked_add(count)).with_context(|| {
+            format!("{}: there is a thread number {threads}, beyond which none is left for other ranks", rank.file)
+        })?;
         let spans = rank.trace.spans.iter().enumerate();
         let mut starts: Vec<(u64, usize)> =
             spans.map(|(place, span)| (span.start_ns, place)).collect();
@@ -100,7 +105,7 @@ pub(crate) fn merge(traces: &[(String, TraceDocument)], align: Align) -> Result<
         rank.evidence(&mut events, &mut gradients);
     }
     events.push(ended(1, end));
-    events.push(TraceEvent::Terminal(terminal(&ranks, end)));
+    events.push(TraceEvent::Terminal(terminal::terminal(&ranks, end)));
     Ok(events)
 }
 
@@ -220,7 +225,11 @@ fn meta(ranks: &[Rank<'_>]) -> Result<TraceRunMeta> {
     let items = ranks
         .iter()
         .map(|rank| rank.trace.run.tags.get("items")?.parse::<u64>().ok());
-    if let Some(items) = items.sum::<Option<u64>>() {
+    // A sum that is no number is not known.
+    let items = items
+        .reduce(|sum, items| sum?.checked_add(items?))
+        .flatten();
+    if let Some(items) = items {
         tags.insert("items".to_owned(), items.to_string());
     }
     let earliest = ranks.iter().min_by_key(|rank| rank.offset).unwrap_or(first);
@@ -242,7 +251,7 @@ fn meta(ranks: &[Rank<'_>]) -> Result<TraceRunMeta> {
         phase: run.phase,
         timestamp: earliest.trace.run.timestamp.clone(),
         capture_step: step,
-        warmup_steps: warmup.min(step - 1),
+        warmup_steps: warmup.min(step.saturating_sub(1)),
         device: joined(ranks, |run| &run.device),
         measured_region_device_synchronized: all(|run| run.measured_region_device_synchronized),
         timing_mode: if synchronized {
@@ -292,27 +301,6 @@ fn contract(ranks: &[Rank<'_>]) -> CaptureContract {
         physical_memory: level(|contract| contract.physical_memory),
         device_timing: level(|contract| contract.device_timing),
         ..CaptureContract::default()
-    }
-}
-
-fn terminal(ranks: &[Rank<'_>], end: u64) -> TerminalEvent {
-    let reasons: Vec<String> = ranks
-        .iter()
-        .filter(|rank| rank.trace.terminal.outcome == RunOutcome::Failed)
-        .map(|rank| {
-            let reason = rank.trace.terminal.reason.as_deref().unwrap_or("failed");
-            format!("{}: {reason}", rank.name)
-        })
-        .collect();
-    TerminalEvent {
-        outcome: if reasons.is_empty() {
-            RunOutcome::Complete
-        } else {
-            RunOutcome::Failed
-        },
-        timestamp_ns: end,
-        reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
-        extra: None,
     }
 }
 

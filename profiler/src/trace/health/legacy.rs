@@ -101,7 +101,10 @@ fn storages(doc: &TraceDocument, issues: &mut Issues) {
     if !live.is_empty() {
         issues.warning(
             "retained_allocations",
-            format!("{} tensors were never freed", live.len()),
+            match live.len() {
+                1 => "1 tensor was never freed".to_owned(),
+                number => format!("{number} tensors were never freed"),
+            },
         );
     }
 }

@@ -32,7 +32,10 @@ pub(super) fn judge(doc: &TraceDocument, issues: &mut Issues) {
     if live > 0 {
         issues.warning(
             "retained_allocations",
-            format!("{live} storages were never freed"),
+            match live {
+                1 => "1 storage was never freed".to_owned(),
+                live => format!("{live} storages were never freed"),
+            },
         );
     }
 }

@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::json_text::{micros, text};
 use super::tracks::{Slice, Tracks, What};
-use super::{offsets, thread_names, title, track_name};
+use super::{gradient_norms, offsets, thread_names, title, track_name};
 use crate::trace::span_index::SpanIndex;
 use crate::trace::{EdgeEvent, MemoryAction, SpanRecord, TraceDocument};
-use crate::view::summary::{Gradients, scalar_of};
+use crate::view::summary::scalar_of;
 use crate::view::text::number;
 
 /// Writes traces as one timeline: a process for each trace, a track for each thread, slices for spans and operations,
@@ -120,6 +120,11 @@ struct Process<'a> {
 }
 
 impl Process<'_> {
+    /// A time of the trace on the common scale.
+    fn at(&self, nanoseconds: u64) -> u64 {
+        nanoseconds.saturating_add(self.offset)
+    }
+
     fn names(&self, writer: &mut Writer<'_>) -> io::Result<()> {
         writer.name_of(
             "process_name",
@@ -141,7 +146,7 @@ impl Process<'_> {
         for (place, slice) in self.tracks.slices.iter().enumerate() {
             let tid = self.first_track + slice.track;
             writer.start('X', self.pid, tid)?;
-            writer.at(slice.start_ns.saturating_add(self.offset))?;
+            writer.at(self.at(slice.start_ns))?;
             writer.to.write_all(b",\"dur\":")?;
             micros(writer.to, slice.end_ns - slice.start_ns)?;
             self.describe(writer, slice, &statistics)?;
@@ -149,7 +154,7 @@ impl Process<'_> {
             for arrow in arrows.get(&place).into_iter().flatten() {
                 // Right behind its slice, so that the slice is the innermost one of the track at this time.
                 writer.start(if arrow.ends { 'f' } else { 's' }, self.pid, tid)?;
-                writer.at(slice.start_ns.saturating_add(self.offset))?;
+                writer.at(self.at(slice.start_ns))?;
                 writer.name(arrow.name)?;
                 write!(writer.to, ",\"cat\":\"flow\",\"id\":{}", arrow.id)?;
                 if arrow.ends {
@@ -210,6 +215,15 @@ impl Process<'_> {
             };
             let of_span = all.entry(&stats.span_id).or_default();
             of_span.insert(stats.label.clone(), json!(text));
+        }
+        // As for the counters: the details tell what no scale has a place for.
+        if let Some(measured) = self.trace.spans.iter().find(|span| span.measured) {
+            for (root, norm) in gradient_norms(self.trace) {
+                if !norm.is_finite() {
+                    let of_span = all.entry(&measured.id).or_default();
+                    of_span.insert(norm_of(&root), json!("not finite"));
+                }
+            }
         }
         all
     }
@@ -286,7 +300,7 @@ impl Process<'_> {
     }
 
     fn counters(&self, writer: &mut Writer<'_>) -> io::Result<()> {
-        let (pid, offset) = (self.pid, self.offset);
+        let pid = self.pid;
         for sample in &self.trace.device_memory {
             let mut values = Map::new();
             for (name, bytes) in [
@@ -300,7 +314,7 @@ impl Process<'_> {
                 let name = format!("memory of {}", sample.device);
                 writer.counter(
                     pid,
-                    sample.timestamp_ns + offset,
+                    self.at(sample.timestamp_ns),
                     &name,
                     &Value::Object(values),
                 )?;
@@ -308,7 +322,7 @@ impl Process<'_> {
         }
         for (at, device, bytes) in storages(self.trace) {
             let name = format!("recorded storages on {device}");
-            writer.counter(pid, at + offset, &name, &json!({"bytes": bytes}))?;
+            writer.counter(pid, self.at(at), &name, &json!({"bytes": bytes}))?;
         }
         let index = SpanIndex::of(&self.trace.spans);
         let end_of = |id: &str| {
@@ -325,17 +339,14 @@ impl Process<'_> {
         }
         numbers.sort_by_key(|(at, ..)| *at);
         for (at, label, value) in numbers {
-            writer.counter(pid, at + offset, label, &json!({"value": value}))?;
+            writer.counter(pid, self.at(at), label, &json!({"value": value}))?;
         }
-        let gradients = Gradients::of(&self.trace.gradients);
-        let norms = gradients
-            .iter()
-            .filter_map(|(root, row)| Some((root, row.last_norm()?)));
         let measured = self.trace.spans.iter().find(|span| span.measured);
         let at = measured.map_or(self.trace.terminal.timestamp_ns, SpanRecord::end_ns);
-        for (root, norm) in norms.filter(|(_, norm)| norm.is_finite()) {
-            let name = format!("gradient norm of {root}");
-            writer.counter(pid, at + offset, &name, &json!({"value": norm}))?;
+        let norms = gradient_norms(self.trace);
+        for (root, norm) in norms.into_iter().filter(|(_, norm)| norm.is_finite()) {
+            let name = norm_of(&root);
+            writer.counter(pid, self.at(at), &name, &json!({"value": norm}))?;
         }
         Ok(())
     }
@@ -375,6 +386,10 @@ impl Process<'_> {
         }
         Ok(())
     }
+}
+
+fn norm_of(root: &str) -> String {
+    format!("gradient norm of {root}")
 }
 
 fn span_details(

@@ -9,9 +9,10 @@
 //!
 //! Spans of one thread that overlap (futures that take turns) go to tracks of their own: see [`tracks`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::trace::TraceDocument;
+use crate::view::summary::Gradients;
 
 mod chrome;
 mod folded;
@@ -41,6 +42,15 @@ pub(crate) fn offsets<'t>(traces: impl IntoIterator<Item = &'t TraceDocument>) -
             u64::try_from(after).unwrap_or(0)
         })
         .collect()
+}
+
+/// By root: the norm of all gradients of its last backward pass; NaN where one of them is not finite.
+fn gradient_norms(trace: &TraceDocument) -> BTreeMap<String, f64> {
+    let gradients = Gradients::of(&trace.gradients);
+    let norms = gradients
+        .iter()
+        .map(|(root, row)| (root.to_owned(), row.last_norm().unwrap_or(0.0)));
+    norms.collect()
 }
 
 /// What a person calls a trace among others.

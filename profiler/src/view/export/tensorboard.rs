@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use super::gradient_norms;
 use super::protobuf::Message;
-use crate::phase::ExecutionStep;
-use crate::trace::{TensorStatsEvent, TraceDocument};
-use crate::view::summary::{Gradients, scalar_of};
+use crate::trace::span_index::SpanIndex;
+use crate::trace::{SpanRecord, TensorStatsEvent, TraceDocument};
+use crate::view::summary::scalar_of;
 
 /// Writes one event file with the numbers of each trace at its `capture_step`: numbers recorded (`loss`), statistics of
 /// tensors (`logits/rms`, `…/mean`, `…/abs_max`, `…/non_finite`, `…/min`, `…/max`, `…/std`), norms of gradients
-/// (`gradients/{root}/norm`, `gradients/{root}/{variable}`), seconds (`time/step`, `time/forward`, …). Where a label comes
-/// more than once in a step, the last one counts; so does the last of several backward passes.
+/// (`gradients/{root}/{variable}`, of all of a root `gradient_norm/{root}`, NaN where one is not finite), seconds
+/// (`time/step`, `time/forward`, …). Where a label comes more than once in a step, the last one counts; so does the last
+/// of several backward passes.
 ///
 /// # Errors
 /// What `to` says.
@@ -58,15 +60,12 @@ fn values(trace: &TraceDocument) -> BTreeMap<String, f64> {
     }
     for gradient in &trace.gradients {
         if let Some(norm) = gradient.norm {
-            values.insert(
-                format!("gradients/{}/{}", gradient.root, gradient.key),
-                norm,
-            );
+            let tag = format!("gradients/{}/{}", gradient.root, gradient.key);
+            values.insert(tag, norm);
         }
     }
-    for (root, row) in Gradients::of(&trace.gradients).iter() {
-        let norm = row.last_norm().filter(|norm| norm.is_finite());
-        values.extend(norm.map(|norm| (format!("gradients/{root}/norm"), norm)));
+    for (root, norm) in gradient_norms(trace) {
+        values.insert(format!("gradient_norm/{root}"), norm);
     }
     times(trace, &mut values);
     values
@@ -88,30 +87,89 @@ fn statistics(stats: &TensorStatsEvent, values: &mut BTreeMap<String, f64>) {
     }
 }
 
-/// The measured span, and the outermost spans of each part of the step, without the profiler's own time.
+/// The measured region, and each part of the step, without the profiler's own time.
 fn times(trace: &TraceDocument, values: &mut BTreeMap<String, f64>) {
-    let parts: BTreeMap<&str, Option<ExecutionStep>> = trace
-        .spans
-        .iter()
-        .map(|span| (span.id.as_str(), span.step))
-        .collect();
-    for span in trace.spans.iter().filter(|span| span.closed) {
-        let inside = span
-            .parent_id
-            .as_deref()
-            .and_then(|id| parts.get(id))
-            .copied()
-            .flatten();
-        let name = match (span.measured, span.step) {
-            (true, _) => "step",
-            (false, Some(step)) if inside.is_none() => step.as_str(),
-            _ => continue,
-        };
-        let overhead = span
-            .end_extra
-            .as_deref()
-            .and_then(|extra| extra.overhead_ns);
-        let seconds = span.duration_ns.saturating_sub(overhead.unwrap_or(0)) as f64 / 1e9;
-        *values.entry(format!("time/{name}")).or_insert(0.0) += seconds;
+    let mut step = None;
+    let mut parts: BTreeMap<&str, Vec<&SpanRecord>> = BTreeMap::new();
+    let outermost = outermost_tagged(trace);
+    for (span, outermost) in trace.spans.iter().zip(outermost) {
+        match (span.measured, span.step) {
+            _ if !span.closed => {}
+            (true, _) => {
+                let sum: &mut u64 = step.get_or_insert_default();
+                *sum = sum.saturating_add(span.duration_ns.saturating_sub(overhead(span)));
+            }
+            (false, Some(part)) if outermost => {
+                parts.entry(part.as_str()).or_default().push(span);
+            }
+            _ => {}
+        }
     }
+    let mut insert = |name: &str, ns: u64| values.insert(format!("time/{name}"), ns as f64 / 1e9);
+    if let Some(step) = step {
+        insert("step", step);
+    }
+    for (name, spans) in parts {
+        insert(name, taken(spans));
+    }
+}
+
+fn overhead(span: &SpanRecord) -> u64 {
+    let extra = span.end_extra.as_deref();
+    extra.and_then(|extra| extra.overhead_ns).unwrap_or(0)
+}
+
+/// Of each span, whether it is tagged with a part of the step and lies in no span that is.
+fn outermost_tagged(trace: &TraceDocument) -> Vec<bool> {
+    let index = SpanIndex::of(&trace.spans);
+    let parent_of = |place: usize| {
+        let parent = trace.spans.get(place)?.parent_id.as_deref()?;
+        index.get(parent)
+    };
+    let tagged = |place: usize| {
+        let span = trace.spans.get(place);
+        span.is_some_and(|span| span.step.is_some() && !span.measured)
+    };
+    // Each span is passed once; where the parents loop, none is found.
+    let mut inside: Vec<Option<bool>> = vec![None; trace.spans.len()];
+    let mut path = Vec::new();
+    for start in 0..trace.spans.len() {
+        let mut place = start;
+        let mut below = loop {
+            match inside.get(place) {
+                Some(None) if path.len() <= trace.spans.len() => path.push(place),
+                Some(Some(known)) => break *known || tagged(place),
+                _ => break false,
+            }
+            match parent_of(place) {
+                Some(parent) => place = parent,
+                None => break false,
+            }
+        };
+        for place in path.drain(..).rev() {
+            if let Some(slot) = inside.get_mut(place) {
+                *slot = Some(below);
+            }
+            below = below || tagged(place);
+        }
+    }
+    let spans = inside.into_iter().enumerate();
+    spans
+        .map(|(place, inside)| tagged(place) && inside == Some(false))
+        .collect()
+}
+
+/// The time in which any of some spans ran: what runs at once is counted once.
+fn taken(mut spans: Vec<&SpanRecord>) -> u64 {
+    spans.sort_by_key(|span| span.start_ns);
+    let mut sum: u64 = 0;
+    let mut until = 0;
+    for span in spans {
+        let end = span.end_ns();
+        let own = end.saturating_sub(span.start_ns.max(until));
+        // Of what overlaps, nobody knows where the profiler's own time lies.
+        sum = sum.saturating_add(own.saturating_sub(overhead(span)));
+        until = until.max(end);
+    }
+    sum
 }

@@ -3,14 +3,14 @@
 //! The charts are drawn by uPlot (MIT, see `vendor/uPlot.LICENSE`), the timeline by `page.js` on a canvas: it draws each
 //! pixel's column once, however many spans fall into it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::export::tracks::{Tracks, What};
-use super::summary::{Digest, Gradients, scalar_of, trends};
+use super::summary::{Digest, Gradients, Statistics, scalar_of, trends};
 use crate::trace::span_index::SpanIndex;
 use crate::trace::{RunOutcome, SpanRecord, TensorStatsEvent, TraceDocument};
 
@@ -107,7 +107,7 @@ struct Trace<'a> {
     names: Vec<&'a str>,
     tracks: Vec<Value>,
     spans: Spans,
-    details: HashMap<usize, Vec<String>>,
+    details: BTreeMap<usize, Vec<String>>,
     stats: Vec<Record<'a>>,
     gradients: Vec<Value>,
 }
@@ -120,6 +120,8 @@ struct Record<'a> {
     #[serde(rename = "type")]
     kind: String,
     non_finite: u64,
+    /// What is not finite was not meant.
+    alarm: bool,
     rms: f64,
     mean: f64,
     abs_max: f64,
@@ -206,11 +208,7 @@ fn trace(shown: &Shown) -> Trace<'_> {
         .collect();
     let mut details = details(document, &layout, &places);
     spans.bad = vec![0; layout.slices.len()];
-    for stats in document
-        .tensor_stats
-        .iter()
-        .filter(|stats| stats.non_finite > 0)
-    {
+    for stats in document.tensor_stats.iter().filter(|stats| alarms(stats)) {
         let at = places.get(&stats.span_id);
         if let Some(flag) = at.and_then(|at| spans.bad.get_mut(at)) {
             *flag = 1;
@@ -314,6 +312,12 @@ fn cuts(trace: &TraceDocument) -> HashMap<(&str, &str), Option<&str>> {
     cut.collect()
 }
 
+/// As in the summary: -inf is usually meant, and a run may mean more than that.
+fn alarms(stats: &TensorStatsEvent) -> bool {
+    let told = stats.extra.as_deref().and_then(|extra| extra.alarm);
+    Statistics::of(stats, told).alarms()
+}
+
 fn record<'a>(
     stats: &'a TensorStatsEvent,
     span: Option<usize>,
@@ -330,6 +334,7 @@ fn record<'a>(
             |_| "number".to_owned(),
         ),
         non_finite: stats.non_finite,
+        alarm: alarms(stats),
         rms: stats.rms,
         mean: stats.mean,
         abs_max: stats.abs_max,
@@ -346,8 +351,8 @@ fn details(
     trace: &TraceDocument,
     layout: &Tracks,
     places: &Places<'_>,
-) -> HashMap<usize, Vec<String>> {
-    let mut details: HashMap<usize, Vec<String>> = HashMap::new();
+) -> BTreeMap<usize, Vec<String>> {
+    let mut details: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (at, slice) in layout.slices.iter().enumerate() {
         match slice.what {
             What::Span(span) => {

@@ -53,7 +53,11 @@ for (const trace of traces) {
     (rows[spans.depth[at]] ||= []).push(at);
     trace.duration = Math.max(trace.duration, spans.start[at] + spans.length[at]);
   }
-  for (const rows of trace.rows) for (let depth = 0; depth < rows.length; depth++) rows[depth] = Uint32Array.from(rows[depth] || []);
+  for (const rows of trace.rows) for (let depth = 0; depth < rows.length; depth++) {
+    const row = rows[depth] = Uint32Array.from(rows[depth] || []);
+    // The places in the row where something is not finite: they are looked for among spans that share a pixel.
+    row.bad = Uint32Array.from(row.keys()).filter((place) => spans.bad[row[place]]);
+  }
   trace.measured = spans.measured;
 }
 const hues = new Map();
@@ -83,8 +87,8 @@ for (let at = 0; at < HUES; at++) {
   narrow.push(`hsl(${at * 360 / HUES} 45% ${dark ? 45 : 68}%)`);
 }
 for (const trace of traces) trace.hues = Uint8Array.from(trace.names, (name) => hue(name) % HUES);
-// Columns of narrow spans of the row that is drawn, by hue: from where, to where.
-const columns = Array.from({ length: HUES + 1 }, () => []);
+// Columns of narrow spans of the row that is drawn, by hue: from where, to where; and those with a mark.
+const columns = Array.from({ length: HUES + 1 }, () => []), marked = [];
 
 /** What stands where from top to bottom: headings and rows of spans. */
 function layout() {
@@ -116,6 +120,15 @@ function firstAfter(spans, row, time) {
     if (spans.start[at] + spans.length[at] < time) low = middle + 1; else high = middle;
   }
   return low;
+}
+/** Whether something is not finite among the spans of a row from one place to before another. */
+function anyBad(row, from, to) {
+  let low = 0, high = row.bad.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (row.bad[middle] < from) low = middle + 1; else high = middle;
+  }
+  return low < row.bad.length && row.bad[low] < to;
 }
 function draw() {
   waiting = false;
@@ -159,7 +172,9 @@ function drawRow(line, y, width, perPixel) {
       if (last === list && list[list.length - 1] === pixel) list[list.length - 1] = pixel + 1;
       else list.push(pixel, pixel + 1);
       last = list;
-      next = Math.max(next + 1, firstAfter(spans, row, view.from + (pixel + 1) * perPixel));
+      const beyond = Math.max(next + 1, firstAfter(spans, row, view.from + (pixel + 1) * perPixel));
+      if (anyBad(row, next, beyond)) marked.push(pixel);
+      next = beyond;
       continue;
     }
     const clippedLeft = Math.max(left, -1), clippedRight = Math.min(right, width + 1);
@@ -186,6 +201,9 @@ function drawRow(line, y, width, perPixel) {
     for (let pair = 0; pair < list.length; pair += 2) context.fillRect(list[pair], y, list[pair + 1] - list[pair], ROW - 1);
     list.length = 0;
   });
+  context.fillStyle = colour('--bad');
+  for (const pixel of marked) context.fillRect(pixel, y, 1, ROW - 1);
+  marked.length = 0;
 }
 /** A time with as many digits as its neighbours need to differ from it. */
 function tick(ns, step) {
@@ -296,7 +314,7 @@ function search() {
 }
 function step(by) {
   if (!matches.length) return;
-  current = (current + by + matches.length) % matches.length;
+  current = current < 0 && by < 0 ? matches.length - 1 : (current + by + matches.length) % matches.length;
   byId('found').textContent = `${count(current + 1)} of ${count(matches.length)}`;
   reveal(matches[current]);
 }
@@ -359,8 +377,16 @@ function sites(some) {
     return;
   }
   const names = new Map();
-  some.forEach((trace, at) => { for (const site of trace.summary.sites) { if (!names.has(site.name)) names.set(site.name, some.map(() => null)); const cells = names.get(site.name); cells[at] = (cells[at] ?? 0) + site.total_ns; } });
-  const rows = [...names].map(([name, times]) => ({ name, cells: [name, ...times] }));
+  // The measured region is a row of its own, whatever else has its name.
+  some.forEach((trace, at) => {
+    for (const { name, measured, total_ns } of trace.summary.sites) {
+      const key = `${measured} ${name}`;
+      if (!names.has(key)) names.set(key, { name, times: some.map(() => null) });
+      const { times } = names.get(key);
+      times[at] = (times[at] ?? 0) + total_ns;
+    }
+  });
+  const rows = [...names.values()].map(({ name, times }) => ({ name, cells: [name, ...times] }));
   rows.sort((a, b) => Math.max(...b.cells.slice(1)) - Math.max(...a.cells.slice(1)));
   byId('sites').replaceChildren(table([['call site', text], ...some.map((trace) => [trace.title, time])], rows, (row) => { byId('search').value = row.name; search(); step(1); }));
 }
@@ -393,19 +419,21 @@ function statistics(some) {
   });
   const value = (record) => record && typeof record[wanted] === 'number' ? record[wanted] : null;
   const columns = [labels.map((_, at) => at), ...keyed.map((found) => labels.map((key) => value(found.get(key))))];
-  const positive = columns.slice(1).flat().filter((number) => number !== null && number > 0);
-  const logarithmic = wanted !== 'mean' && wanted !== 'min' && positive.length > 1 && Math.max(...positive) / Math.min(...positive) > 1e3;
+  // A loop: there may be more records than a call can have arguments.
+  let least = Infinity, most = 0;
+  for (const column of columns.slice(1)) for (const number of column) if (number > 0) { least = Math.min(least, number); most = Math.max(most, number); }
+  const logarithmic = wanted !== 'mean' && wanted !== 'min' && most / least > 1e3;
   if (logarithmic) for (const column of columns.slice(1)) for (let at = 0; at < column.length; at++) if (!(column[at] > 0)) column[at] = null;
   const marks = (plot) => {
     const { ctx: paint } = plot;
     keyed.forEach((found, which) => labels.forEach((key, at) => {
       const record = found.get(key);
-      if (!record || !(record.non_finite || record.cut)) return;
+      if (!record || !(record.alarm || record.cut)) return;
       const x = plot.valToPos(at, 'x', true), shownAt = columns[which + 1][at];
       const y = shownAt === null ? plot.bbox.top + plot.bbox.height - 8 : plot.valToPos(shownAt, 'y', true);
-      paint.fillStyle = colour(record.cut && !record.non_finite ? '--warn' : '--bad');
+      paint.fillStyle = colour(record.cut && !record.alarm ? '--warn' : '--bad');
       paint.beginPath();
-      if (record.cut && !record.non_finite) { paint.moveTo(x, y - 7); paint.lineTo(x + 7, y); paint.lineTo(x, y + 7); paint.lineTo(x - 7, y); } else paint.arc(x, y, 6, 0, 7);
+      if (record.cut && !record.alarm) { paint.moveTo(x, y - 7); paint.lineTo(x + 7, y); paint.lineTo(x, y + 7); paint.lineTo(x - 7, y); } else paint.arc(x, y, 6, 0, 7);
       paint.fill();
     }));
   };
@@ -422,7 +450,7 @@ function statistics(some) {
   const rows = [];
   some.forEach((trace, which) => {
     for (const [key, record] of keyed[which]) {
-      const bad = record.non_finite ? 'bad' : record.cut ? 'warn' : '';
+      const bad = record.alarm ? 'bad' : record.cut ? 'warn' : '';
       rows.push({ trace, record, kinds: [bad, '', bad], cells: [single ? key : `${key}  ${trace.title}`, record.type, record.non_finite, record.rms, record.mean, record.abs_max, record.min ?? null, record.max ?? null, record.std ?? null, trace.names[trace.spans.name[record.span]] ?? '-'] });
     }
   });

@@ -32,13 +32,17 @@ pub(super) fn write(broken: &Path, scan: &Scan, asked: Option<&Path>) -> Result<
         lost: 0,
         told: Vec::new(),
     };
-    let file = target.create().context("create the repaired trace")?;
+    let file = target
+        .create()
+        .with_context(|| format!("write {}", target.path().display()))?;
     let written = copied.lines(broken, scan, &mut BufWriter::with_capacity(1 << 16, file));
     if let Err(error) = written {
         target.discard();
         return Err(error);
     }
-    copied.path = target.publish()?;
+    let wanted = target.path().to_owned();
+    let published = target.publish();
+    copied.path = published.with_context(|| format!("write {}", wanted.display()))?;
     Ok(copied)
 }
 
@@ -57,23 +61,19 @@ impl Copied {
             match fault(&line, scan) {
                 Some(reason) => self.leave_out(&line, scan, reason),
                 // It stays the last line, whatever is added.
-                None if scan.has_ended() && is_terminal(&line) => {
+                None if scan.has_ended() && is_terminal(&line, scan) => {
                     terminal = Some(line.bytes.to_vec());
                 }
-                None => {
-                    to.write_all(line.bytes)?;
-                    self.kept += 1;
-                }
+                None => self.keep(line.bytes, to)?,
             }
         }
         for start in &scan.listed {
             write_lines(to, &[TraceEvent::SpanStart(start.clone())])?;
         }
         match terminal {
-            Some(line) => {
-                to.write_all(&line)?;
-                self.kept += 1;
-            }
+            Some(line) => self.keep(&line, to)?,
+            // The old schema has no word for it: the spans that are open say it.
+            None if scan.has_ended() => {}
             None => {
                 let terminal = TerminalEvent {
                     outcome: RunOutcome::Failed,
@@ -85,6 +85,16 @@ impl Copied {
             }
         }
         to.flush()?;
+        Ok(())
+    }
+
+    fn keep(&mut self, line: &[u8], to: &mut impl Write) -> Result<()> {
+        to.write_all(line)?;
+        // The last line may lack it.
+        if !line.ends_with(b"\n") {
+            to.write_all(b"\n")?;
+        }
+        self.kept += 1;
         Ok(())
     }
 
@@ -108,13 +118,13 @@ fn fault(line: &Line<'_>, scan: &Scan) -> Option<String> {
     if scan.hangs_together() {
         return None;
     }
-    let event = line.event().ok()?;
+    let event = scan.event(line).ok()?;
     let missing = scan.missing(&event)?;
     Some(format!(
         "span {missing:?}, which it belongs to, has lost its start"
     ))
 }
 
-fn is_terminal(line: &Line<'_>) -> bool {
-    matches!(line.event(), Ok(TraceEvent::Terminal(_)))
+fn is_terminal(line: &Line<'_>, scan: &Scan) -> bool {
+    matches!(scan.event(line), Ok(TraceEvent::Terminal(_)))
 }

@@ -56,7 +56,10 @@ pub struct LeftOut {
 /// Every good line is kept as it is. A last line that was torn, a line that is no record, and what belongs to a span
 /// whose start is lost are left out, and told. Spans that were open stay open; the futures and threads that were (see
 /// the file that ends in `.open`) are added, and a `terminal` that says that the trace failed, at the latest time that
-/// a record names. No time is invented.
+/// a record names. No time is invented. A last line that lacks nothing but its end is good, and gets it.
+///
+/// A trace of the schema `trace/6` stays one: it has no `terminal`, so nothing is added but what `.open` lists, and the
+/// spans that have no end show where it broke off.
 ///
 /// `x.jsonl.partial` becomes `x.jsonl`, any other `x.jsonl` becomes `x-repaired.jsonl`, with a number where that exists.
 /// The `.partial` is removed once all its whole lines are in the new file; anything else is left alone. A trace that is
@@ -82,8 +85,8 @@ pub fn repair(broken: impl AsRef<Path>, options: &RepairOptions) -> Result<Repai
         writer.filter(|process| !options.force && is_alive(*process) == Some(true))
     {
         bail!(
-            "{}: process {process}, which writes this trace, seems to be running; wait for its end, or use force if \
-             that is another program",
+            "{}: process {process}, which writes this trace, seems to be running; wait for its end, or force the \
+             repair (--force) if that is another program",
             broken.display()
         );
     }

@@ -40,6 +40,11 @@ impl Target {
         }
     }
 
+    /// The name that it is to get.
+    pub(super) fn path(&self) -> &Path {
+        &self.wanted
+    }
+
     pub(super) fn create(&self) -> io::Result<File> {
         File::options()
             .write(true)
@@ -61,8 +66,8 @@ impl Target {
                 }
             }
         }
-        let said = format!("{} exists, and is not overwritten", self.wanted.display());
         self.discard();
+        let said = "it exists, and is not overwritten";
         Err(io::Error::new(io::ErrorKind::AlreadyExists, said))
     }
 

@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use serde::Deserialize;
 
 use super::place;
-use crate::trace::read::parse_line;
+use crate::trace::read::LineReader;
 use crate::trace::sequence::Sequence;
 use crate::trace::{EdgeEvent, SpanStartEvent, TraceEvent};
 
@@ -19,6 +19,8 @@ const MOST_OF_A_LINE: u64 = 64 << 20;
 /// What is known of a broken trace after its first reading.
 pub(super) struct Scan {
     run_id: String,
+    /// Knows the schema by now.
+    reader: LineReader,
     sequence: Sequence,
     spans: Vec<Span>,
     /// Parents that had not started when their children did.
@@ -29,7 +31,7 @@ pub(super) struct Scan {
     open: HashMap<u32, String>,
     /// The lines that are no records, or stand where none can, by number; with why.
     pub(super) bad: BTreeMap<u64, String>,
-    /// The number of the last line, if it is not terminated.
+    /// The number of the last line, if it is only the beginning of one.
     pub(super) torn: Option<u64>,
     lines: u64,
     /// The latest time that a record names.
@@ -117,12 +119,13 @@ impl<R: BufRead> Lines<R> {
 }
 
 impl Line<'_> {
-    /// The record that the line is.
-    pub(super) fn event(&self) -> Result<TraceEvent> {
-        if !self.whole {
-            bail!("the line has no end");
+    /// The record that the line is. No beginning of a record is one, so a last line that lacks only its end is good.
+    fn event(&self, reader: &mut LineReader) -> Result<TraceEvent> {
+        let text = std::str::from_utf8(self.bytes).map_err(Error::new);
+        match text.and_then(|text| reader.event(text.trim())) {
+            Err(_) if !self.whole => bail!("the line has no end"),
+            event => event,
         }
-        Ok(parse_line(std::str::from_utf8(self.bytes)?.trim())?)
     }
 
     pub(super) fn is_blank(&self) -> bool {
@@ -142,14 +145,15 @@ impl Scan {
             if line.is_blank() {
                 continue;
             }
-            if let Err(error) = line.event().and_then(|event| scan.take(&event)) {
-                if !line.whole {
-                    scan.torn = Some(line.number);
-                }
+            let event = scan.event(&line);
+            if event.is_err() && !line.whole {
+                scan.torn = Some(line.number);
+            }
+            if let Err(error) = event.and_then(|event| scan.take(&event)) {
                 scan.bad.insert(line.number, format!("{error:#}"));
             }
         }
-        if !scan.sequence.has_ended() {
+        if !scan.sequence.has_terminal() {
             scan.add_listed(&place::open_list(broken));
         }
         scan.settle();
@@ -160,7 +164,8 @@ impl Scan {
         let Some(line) = lines.next()? else {
             bail!("the file is empty");
         };
-        let event = line.event()?;
+        let mut reader = LineReader::default();
+        let event = line.event(&mut reader)?;
         let TraceEvent::Meta { run, .. } = &event else {
             bail!("it is another record");
         };
@@ -168,6 +173,7 @@ impl Scan {
         sequence.admit(&event)?;
         Ok(Self {
             run_id: run.run_id.clone(),
+            reader,
             sequence,
             spans: Vec::new(),
             early: HashMap::new(),
@@ -260,7 +266,7 @@ impl Scan {
             return;
         }
         while let Ok(Some(line)) = lines.next() {
-            if let Ok(event @ TraceEvent::SpanStart(_)) = line.event()
+            if let Ok(event @ TraceEvent::SpanStart(_)) = self.event(&line)
                 // One that has its lines in the trace is refused here.
                 && self.take(&event).is_ok()
                 && let TraceEvent::SpanStart(start) = event
@@ -336,6 +342,12 @@ impl Scan {
         None
     }
 
+    /// The record that a line of this trace is, in its schema.
+    pub(super) fn event(&self, line: &Line<'_>) -> Result<TraceEvent> {
+        let mut reader = self.reader;
+        line.event(&mut reader)
+    }
+
     pub(super) fn run_id(&self) -> &str {
         &self.run_id
     }
@@ -350,14 +362,14 @@ impl Scan {
         self.open.keys().filter(reached).count() as u64
     }
 
-    /// The trace ends as it should.
+    /// The trace ends as it should; of the old schema, which has no word for an end, each does.
     pub(super) fn has_ended(&self) -> bool {
-        self.sequence.has_ended()
+        self.sequence.finish().is_ok()
     }
 
     /// Nothing is to be repaired.
     pub(super) fn is_whole(&self) -> bool {
-        self.has_ended() && self.bad.is_empty() && self.hangs_together()
+        self.has_ended() && self.bad.is_empty() && self.listed.is_empty() && self.hangs_together()
     }
 
     /// All spans that records name are there, so that no record has to be asked for them.
