@@ -328,7 +328,10 @@ impl GradientRow {
         Some(match broken {
             0 => format!("{passes} passes"),
             _ if broken == self.passes.len() => format!("{passes} passes"),
-            broken => format!("{passes} passes, {} of them not finite", count(broken as u64)),
+            broken => format!(
+                "{passes} passes, {} of them not finite",
+                count(broken as u64)
+            ),
         })
     }
 
