@@ -247,7 +247,8 @@ pub fn backward_step<O: candle_nn::Optimizer>(
     let address = std::ptr::from_ref(optimizer).addr();
     let mut before = None;
     if watches() {
-        AFTER.record(|_| before = Some(crate::tensor::Moves::before(address, loss, &grads)));
+        let optimizer = (address, optimizer.learning_rate());
+        AFTER.record(|_| before = Some(crate::tensor::Moves::before(optimizer, loss, &grads)));
     }
     {
         let _span = step_span("optimizer", ExecutionStep::Optimizer);

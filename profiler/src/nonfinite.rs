@@ -268,7 +268,7 @@ fn message(site: Option<&RecordSite>, call: Option<&Call>, found: &Found) -> Str
 /// Closes the open trace as failed, then panics, which the user asked for.
 fn stop(at: &Ended, message: &str) {
     if let Some(session) = at.session()
-        && session.end(crate::record::End::Failed(message.to_owned()))
+        && session.stop(message)
     {
         let _ = session.wait();
     }

@@ -266,10 +266,10 @@ pub(crate) fn scalars(
         visit(&mut ScalarObserver {
             label: label(site, text),
             sink: &mut |label, number| {
-                if !site.allows_nonfinite() {
-                    found = found.take().or_else(|| bad_number(label, number));
-                }
-                emit(scalar(label, number));
+                let bad = (!site.allows_nonfinite()).then(|| bad_number(label, number));
+                let bad = bad.flatten();
+                emit(scalar(label, number, bad.is_some()));
+                found = found.take().or(bad);
             },
         });
     });
@@ -278,8 +278,8 @@ pub(crate) fn scalars(
     }
 }
 
-/// One number as evidence: a statistic of one element. JSON has no NaN, so the count says it.
-pub(crate) fn scalar(label: &str, number: f64) -> Evidence {
+/// One number as evidence: a statistic of one element, and whether it is an alarm. JSON has no NaN, so the count says it.
+pub(crate) fn scalar(label: &str, number: f64, alarms: bool) -> Evidence {
     let finite = number.is_finite();
     let extra = TensorStatsExtra {
         nan: Some(u64::from(number.is_nan())),
@@ -304,6 +304,7 @@ pub(crate) fn scalar(label: &str, number: f64) -> Evidence {
     Evidence::Scalar {
         event,
         value: number,
+        alarms,
     }
 }
 

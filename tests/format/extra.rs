@@ -55,6 +55,7 @@ fn with_extra() -> Vec<TraceEvent> {
                     reason: Some("frozen".into()),
                     family: None,
                     zero_before: true,
+                    pass: Some(2),
                 }));
             }
             TraceEvent::Terminal(terminal) => {

@@ -3,6 +3,7 @@
 mod costs;
 mod lists;
 mod moves;
+mod passes;
 mod promises;
 mod stores;
 

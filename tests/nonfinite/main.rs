@@ -188,6 +188,8 @@ fn stop_closes_the_trace_as_failed_and_panics() {
     let (folder, ran) = train("explode-caught", &variables);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.ends_with("stopped\n"), "{}", ran.stdout);
+    // That spans are left on the way out is no loss.
+    assert!(!ran.stderr.contains("came after the end"), "{}", ran.stderr);
     let traces = traces(folder.path());
     let reason = traces[0].reason().expect("it failed");
     assert!(reason.contains("loss is inf"), "{reason}");
@@ -210,6 +212,13 @@ fn stop_also_stops_a_step_that_is_not_captured() {
     assert_eq!(traces(folder.path())[0].reason(), None);
 }
 
+/// The summary that the first trace gives later.
+fn summary(folder: &TempDir) -> String {
+    let name = files(folder.path()).into_iter().next().expect("a trace");
+    let trace = std::fs::read(folder.path().join(name)).expect("to read");
+    candle_profiler::view::summary_text(trace.as_slice(), 80).expect("a summary")
+}
+
 #[test]
 fn masks_and_infinities_that_are_meant_are_silent() {
     for how in ["report", "watch"] {
@@ -217,8 +226,14 @@ fn masks_and_infinities_that_are_meant_are_silent() {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert_eq!(lines_of(&ran, "not finite"), Vec::<&str>::new(), "{how}");
     }
-    let (_folder, ran) = train("masks", &[("CANDLE_PROFILE_NONFINITE", "inf")]);
+    let (folder, ran) = train("masks", &[("CANDLE_PROFILE_NONFINITE", "inf")]);
     assert!(!lines_of(&ran, "not finite").is_empty(), "{}", ran.stderr);
+    // Whoever reads the trace later is told the same.
+    let scalar = "  scalars that are not finite: lowest\n";
+    assert!(ran.stderr.contains(scalar), "{}", ran.stderr);
+    assert!(summary(&folder).contains(scalar));
+    let (folder, _ran) = train("masks", &[]);
+    assert!(!summary(&folder).contains("not finite:"));
     let (_folder, ran) = train("masks", &[("CANDLE_PROFILE_NONFINITE", "inf,stop")]);
     assert_eq!(ran.code, Some(101));
     assert!(ran.stderr.contains("mask (f32 [4, 4])"), "{}", ran.stderr);

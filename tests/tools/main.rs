@@ -6,6 +6,7 @@ mod export;
 mod legacy;
 mod merge;
 mod page;
+mod passes;
 mod repair;
 mod sample;
 mod summary;

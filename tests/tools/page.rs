@@ -7,7 +7,7 @@ use super::sample::{self, Lines, STAMP, simple};
 use super::{get, put, refused, well};
 
 /// The data of a page.
-fn data(page: &str) -> Value {
+pub(crate) fn data(page: &str) -> Value {
     let start = page.find("id=\"data\">").expect("the data") + "id=\"data\">".len();
     let end = start + page[start..].find("</script>").expect("its end");
     serde_json::from_str(&page[start..end]).expect("JSON")

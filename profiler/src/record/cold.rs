@@ -114,6 +114,8 @@ pub(crate) enum Evidence {
     Scalar {
         event: Box<TensorStatsEvent>,
         value: f64,
+        /// Whether it is a problem that it is not finite.
+        alarms: bool,
     },
     Tensor(Box<TensorEvent>),
     /// A device's memory, at the record's time.

@@ -247,7 +247,7 @@ impl Recorder {
                 return None;
             };
             if session.has_ended() || !crate::capture::is_owner() {
-                super::writer::count_late(1);
+                session.count_late(1);
                 lane.retire();
                 continue;
             }

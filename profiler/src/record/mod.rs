@@ -17,6 +17,7 @@ mod names;
 mod open_list;
 mod output;
 mod parked;
+mod passes;
 mod promise;
 mod reading;
 mod recorder;

@@ -40,12 +40,20 @@ pub(crate) fn of(serial: u64) -> Option<String> {
     Some(named.name.clone())
 }
 
+/// A variable with its name.
+pub(crate) struct Company {
+    pub(crate) serial: u64,
+    pub(crate) name: String,
+    /// The call that gave it and others their names, from 1.
+    pub(crate) group: u64,
+}
+
 /// The variables that were named together with one that is `here`, in the order of their names.
 #[cfg_attr(
     not(feature = "candle"),
     allow(dead_code, reason = "without candle there are no variables")
 )]
-pub(crate) fn with_company(here: &dyn Fn(u64) -> bool) -> Vec<(u64, String)> {
+pub(crate) fn with_company(here: &dyn Fn(u64) -> bool) -> Vec<Company> {
     let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(names) = names.as_ref() else {
         return Vec::new();
@@ -55,10 +63,14 @@ pub(crate) fn with_company(here: &dyn Fn(u64) -> bool) -> Vec<(u64, String)> {
     groups.sort_unstable();
     groups.dedup();
     let all = names.by_serial.iter();
-    let mut found: Vec<(u64, String)> = all
+    let mut found: Vec<Company> = all
         .filter(|(_, named)| groups.binary_search(&named.group).is_ok())
-        .map(|(serial, named)| (*serial, named.name.clone()))
+        .map(|(serial, named)| Company {
+            serial: *serial,
+            name: named.name.clone(),
+            group: named.group,
+        })
         .collect();
-    found.sort_by(|(_, a), (_, b)| a.cmp(b));
+    found.sort_by(|a, b| a.name.cmp(&b.name));
     found
 }

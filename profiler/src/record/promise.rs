@@ -56,7 +56,10 @@ impl Promise {
         let Some(entry) = promised else {
             return Ok(());
         };
-        event.extra.get_or_insert_default().family = Some(entry.family.clone());
+        let extra = event.extra.get_or_insert_default();
+        extra.family = Some(entry.family.clone());
+        // One event for each stands for all passes.
+        extra.pass = None;
         let key = (event.root.clone(), event.key.clone());
         let line = serde_json::to_vec(&*event).map_or(0, |line| line.len());
         let bytes = line + ADDED;

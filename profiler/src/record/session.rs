@@ -37,6 +37,8 @@ pub(crate) struct Session {
     #[cfg(feature = "candle")]
     pub(crate) plan: Option<crate::tensor::Plan>,
     ended: AtomicBool,
+    /// A value that is not finite ends the program.
+    stopped: AtomicBool,
     lanes: sync::Mutex<Lanes>,
     result: Mutex<Option<Finished>>,
     done: Condvar,
@@ -122,6 +124,7 @@ impl Session {
             plan,
             origin: clock().raw(),
             ended: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
             lanes: sync::Mutex::default(),
             result: Mutex::new(None),
             done: Condvar::new(),
@@ -172,6 +175,20 @@ impl Session {
     /// Whether it is over; in a forked child it always is, being the parent's.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire) || !crate::capture::is_owner()
+    }
+
+    /// Ends the capture as failed because the program is about to be stopped: that spans are still left on the way out is
+    /// no loss to tell of.
+    pub(crate) fn stop(self: &Arc<Self>, message: &str) -> bool {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.end(End::Failed(message.to_owned()))
+    }
+
+    pub(super) fn count_late(&self, records: u64) {
+        if self.stopped.load(Ordering::Relaxed) {
+            return;
+        }
+        writer::count_late(records);
     }
 
     /// Ends the capture at this reading; the writer does the rest. `false`: it had ended.
@@ -259,7 +276,7 @@ impl Session {
                 ticket.recorder.recycle(&mut |_| late += 1);
             }
         }
-        writer::count_late(late);
+        self.count_late(late);
     }
 
     /// Makes the session current on this thread, with a stream of its own.
@@ -305,7 +322,7 @@ impl Session {
             drop(shared);
             let mut late = 0;
             ticket.recorder.recycle(&mut |_| late += 1);
-            writer::count_late(late);
+            self.count_late(late);
         } else {
             ticket.left.store(true, Ordering::Release);
         }

@@ -1,6 +1,7 @@
 //! The gradients of a backward pass, variable by variable.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use candle_core::backprop::GradStore;
 use candle_core::{Tensor, TensorId};
@@ -32,6 +33,8 @@ pub(crate) struct Request<'a> {
 /// A variable to look up.
 struct Wanted {
     key: String,
+    /// The variables it was named together with; 0: all that are listed.
+    group: u64,
     serial: u64,
     id: Option<TensorId>,
 }
@@ -48,6 +51,7 @@ pub(crate) fn evidence(
         if request.root.is_empty() || request.root == plan.root {
             let wanted = plan.entries.iter().map(|(key, id)| Wanted {
                 key: key.clone(),
+                group: 0,
                 serial: serial(*id),
                 id: Some(*id),
             });
@@ -81,8 +85,8 @@ fn all(request: &Request<'_>, grads: &GradStore, since: Option<u64>) -> Vec<Want
     if let Some(listed) = request.listed {
         return unnamed_by_order(listed);
     }
-    let mut here: Vec<Entry> = match request.reached {
-        Some(reached) => reached.to_vec(),
+    let mut here = match request.reached {
+        Some(reached) => with_inserted(reached, grads),
         None => stored(grads, since),
     };
     let present: HashSet<u64> = here.iter().map(|entry| entry.serial).collect();
@@ -91,10 +95,11 @@ fn all(request: &Request<'_>, grads: &GradStore, since: Option<u64>) -> Vec<Want
         here.iter().map(|entry| (entry.serial, entry.id)).collect();
     let mut wanted: Vec<Wanted> = named
         .into_iter()
-        .map(|(serial, key)| Wanted {
-            key,
-            serial,
-            id: ids.get(&serial).copied(),
+        .map(|company| Wanted {
+            key: company.name,
+            group: company.group,
+            id: ids.get(&company.serial).copied(),
+            serial: company.serial,
         })
         .collect();
     for (order, entry) in here.iter_mut().enumerate() {
@@ -116,6 +121,7 @@ fn unnamed_by_order(entries: &[Entry]) -> Vec<Wanted> {
         let given = entry.name.clone().or_else(|| name_of(entry.serial));
         Wanted {
             key: given.unwrap_or_else(|| unnamed(order, &entry.dims)),
+            group: 0,
             serial: entry.serial,
             id: Some(entry.id),
         }
@@ -127,10 +133,29 @@ impl Wanted {
     fn of(entry: &Entry) -> Self {
         Self {
             key: entry.name.clone().unwrap_or_default(),
+            group: 0,
             serial: entry.serial,
             id: Some(entry.id),
         }
     }
+}
+
+/// The variables that the loss depends on, and those named ones whose gradients the program has put into the store. Where
+/// it has, a variable without a name that has no entry has given its gradient to another.
+fn with_inserted(reached: &[Entry], grads: &GradStore) -> Vec<Entry> {
+    let known: HashSet<u64> = reached.iter().map(|entry| entry.serial).collect();
+    let is_inserted =
+        |entry: &Entry| !known.contains(&entry.serial) && name_of(entry.serial).is_some();
+    let inserted: Vec<Entry> = stored(grads, None)
+        .into_iter()
+        .filter(is_inserted)
+        .collect();
+    let mut here = reached.to_vec();
+    if !inserted.is_empty() {
+        here.retain(|entry| name_of(entry.serial).is_some() || grads.get_id(entry.id).is_some());
+        here.extend(inserted);
+    }
+    here
 }
 
 /// What a store has entries of and is older than the region: variables, in the order in which they were made.
@@ -155,6 +180,7 @@ fn stored(grads: &GradStore, since: Option<u64>) -> Vec<Entry> {
 /// A variable and its gradient.
 struct Found<'a> {
     key: String,
+    group: u64,
     gradient: Option<&'a Tensor>,
     /// Why there is none.
     reason: Option<String>,
@@ -175,13 +201,26 @@ fn look_up<'a>(wanted: Vec<Wanted>, request: &Request<'_>, grads: &'a GradStore)
             reason,
             var: may_be_cut.then_some(wanted.serial),
             key: wanted.key,
+            group: wanted.group,
         }
     };
     wanted.into_iter().map(find).collect()
 }
 
+/// What tells the gradients of one pass from those of another, until the writer numbers them.
+static NEXT_PASS: AtomicU64 = AtomicU64::new(0);
+
 fn events(root: &str, found: Vec<Found<'_>>, emit: &mut dyn FnMut(Evidence)) {
-    let families = Families::of(found.iter().map(|found| found.key.as_str()));
+    // Variables that were named together have the same families in each pass, whatever else that pass reaches.
+    let mut groups: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+    for found in &found {
+        groups.entry(found.group).or_default().push(&found.key);
+    }
+    let families: BTreeMap<u64, Families> = groups
+        .into_iter()
+        .map(|(group, keys)| (group, Families::of(keys.into_iter())))
+        .collect();
+    let pass = NEXT_PASS.fetch_add(1, Ordering::Relaxed);
     let mut norms = Norms::default();
     for found in found {
         let (state, norm) = match state_of(found.gradient) {
@@ -192,11 +231,13 @@ fn events(root: &str, found: Vec<Found<'_>>, emit: &mut dyn FnMut(Evidence)) {
                 continue;
             }
         };
-        let family = families.family(&found.key);
+        let families = families.get(&found.group);
+        let family = families.and_then(|families| families.family(&found.key));
         norms.add(family.as_deref(), state, norm);
         let extra = GradientExtra {
             reason: found.reason,
             family,
+            pass: Some(pass),
             ..GradientExtra::default()
         };
         emit(Evidence::Gradient {
@@ -206,7 +247,7 @@ fn events(root: &str, found: Vec<Found<'_>>, emit: &mut dyn FnMut(Evidence)) {
                 key: found.key,
                 state,
                 norm,
-                extra: (extra != GradientExtra::default()).then(|| Box::new(extra)),
+                extra: Some(Box::new(extra)),
             }),
             var: found.var,
         });
@@ -299,10 +340,13 @@ impl Families {
     }
 
     fn family(&self, key: &str) -> Option<String> {
-        if !self.several {
-            return None;
-        }
         let parts: Vec<&str> = key.split('.').collect();
+        if !self.several {
+            // One family by the prefix that all share; the last component is the variable itself.
+            let end = self.shared.min(parts.len().saturating_sub(1));
+            let shared = parts.get(..end).unwrap_or_default();
+            return (!shared.is_empty()).then(|| shared.join("."));
+        }
         let is_number = |at: usize| {
             let part = parts.get(at).copied().unwrap_or_default();
             !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())
@@ -320,7 +364,7 @@ impl Families {
 #[derive(Default)]
 struct Norms {
     all: Vec<f64>,
-    families: std::collections::BTreeMap<String, Vec<f64>>,
+    families: BTreeMap<String, Vec<f64>>,
     broken: bool,
 }
 
@@ -345,11 +389,11 @@ impl Norms {
         if self.all.is_empty() || self.broken {
             return;
         }
-        emit(crate::observe::scalar(label, together(&self.all)));
+        emit(crate::observe::scalar(label, together(&self.all), false));
         if (2..=MOST_FAMILIES).contains(&self.families.len()) {
             for (family, norms) in &self.families {
                 let label = format!("{label}/{family}");
-                emit(crate::observe::scalar(&label, together(norms)));
+                emit(crate::observe::scalar(&label, together(norms), false));
             }
         }
     }
@@ -402,6 +446,7 @@ pub(crate) fn named<N: AsRef<str>, G: Gradient>(
 ) {
     let found = items.iter().map(|(name, gradient)| Found {
         key: name.as_ref().to_owned(),
+        group: 0,
         gradient: gradient.gradient(),
         reason: None,
         var: None,

@@ -206,6 +206,8 @@ extras! {
         family: Option<String>,
         /// It is zero, and was in the capture before of the same run.
         zero_before: bool,
+        /// The backward pass of its root, from the second on.
+        pass: Option<u64>,
     }
     /// Our own keys of a `terminal`.
     TerminalExtra {

@@ -5,8 +5,8 @@ use crate::record::cold::Evidence;
 use crate::record::cuts::Spot;
 use crate::record::site::RecordSite;
 use crate::record::zeros;
-use crate::trace::{GradientEvent, GradientState, TraceEvent};
-use crate::view::summary::{Statistics, gradient_of};
+use crate::trace::{GradientEvent, GradientExtra, GradientState, TraceEvent};
+use crate::view::summary::{Statistics, gradient_of, scalar_alarms};
 
 /// Where evidence belongs.
 pub(in crate::record) struct Where<'a> {
@@ -64,9 +64,16 @@ impl Replay {
             }
             #[cfg(feature = "candle")]
             Evidence::Later(later) => self.later.push((id, span, path(), later)),
-            Evidence::Scalar { mut event, value } => {
+            Evidence::Scalar {
+                mut event,
+                value,
+                alarms,
+            } => {
                 event.span_id = span_id;
-                self.digest.scalar(&event.label, value);
+                self.digest.scalar(&event.label, value, alarms);
+                if alarms != scalar_alarms(&event, value) {
+                    event.extra.get_or_insert_default().alarm = Some(alarms);
+                }
                 self.line_with_room(&TraceEvent::TensorStats(*event));
             }
             Evidence::Tensor(mut event) => {
@@ -159,12 +166,20 @@ impl Replay {
     pub(super) fn finished_gradient(&mut self, mut event: Box<GradientEvent>) -> TraceEvent {
         self.gradients += 1;
         event.event_id = format!("gradient-{}", self.gradients);
+        if let Some(extra) = &mut event.extra {
+            extra.pass = extra
+                .pass
+                .and_then(|pass| self.passes.number(&event.root, pass));
+            if **extra == GradientExtra::default() {
+                event.extra = None;
+            }
+        }
         if event.state == GradientState::Zero {
             if zeros::twice(&event.root, &event.key, self.origin) {
-                self.digest.stays_zero(&event.key);
                 event.extra.get_or_insert_default().zero_before = true;
             }
-        } else {
+        } else if event.state != GradientState::Missing {
+            // Another pass of the step may not depend on it.
             zeros::forget(&event.root, &event.key);
         }
         self.digest.gradient(&gradient_of(&event));

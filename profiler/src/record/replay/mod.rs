@@ -15,6 +15,7 @@ use super::address::AddressHasher;
 use super::budget::{Budget, LINE, SPAN_END};
 use super::cold::MeasuredStart;
 use super::cuts::Cuts;
+use super::passes::Passes;
 use super::promise::Promise;
 use super::session::Thread;
 use super::site::SpanSource;
@@ -70,6 +71,8 @@ pub(super) struct Replay {
     built: (u64, u64),
     /// The gradients that the capture promises.
     promise: Option<Promise>,
+    /// The backward passes so far.
+    passes: Passes,
     /// Statistics that a device gives at the end, each with its span and that span's path.
     #[cfg(feature = "candle")]
     later: Vec<(u64, SpanName, String, Arc<Later>)>,
@@ -116,6 +119,7 @@ impl Replay {
             cuts: Cuts::default(),
             built: (0, 0),
             promise: Promise::of(meta),
+            passes: Passes::default(),
             #[cfg(feature = "candle")]
             later: Vec::new(),
             inner: 0,

@@ -221,7 +221,7 @@ impl Process<'_> {
             for (root, norm) in gradient_norms(self.trace) {
                 if !norm.is_finite() {
                     let of_span = all.entry(&measured.id).or_default();
-                    of_span.insert(norm_of(root), json!("not finite"));
+                    of_span.insert(norm_of(&root), json!("not finite"));
                 }
             }
         }
@@ -345,7 +345,7 @@ impl Process<'_> {
         let at = measured.map_or(self.trace.terminal.timestamp_ns, SpanRecord::end_ns);
         let norms = gradient_norms(self.trace);
         for (root, norm) in norms.into_iter().filter(|(_, norm)| norm.is_finite()) {
-            let name = norm_of(root);
+            let name = norm_of(&root);
             writer.counter(pid, self.at(at), &name, &json!({"value": norm}))?;
         }
         Ok(())

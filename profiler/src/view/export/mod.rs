@@ -11,7 +11,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::trace::{GradientState, TraceDocument};
+use crate::trace::TraceDocument;
+use crate::view::summary::Gradients;
 
 mod chrome;
 mod folded;
@@ -43,17 +44,13 @@ pub(crate) fn offsets<'t>(traces: impl IntoIterator<Item = &'t TraceDocument>) -
         .collect()
 }
 
-/// By root: the norm of all its gradients; NaN where one of them is not finite.
-fn gradient_norms(trace: &TraceDocument) -> BTreeMap<&str, f64> {
-    let mut norms: BTreeMap<&str, f64> = BTreeMap::new();
-    for gradient in &trace.gradients {
-        let norm = norms.entry(&gradient.root).or_default();
-        *norm = match gradient.state {
-            GradientState::NonFinite => f64::NAN,
-            _ => norm.hypot(gradient.norm.unwrap_or(0.0)),
-        };
-    }
-    norms
+/// By root: the norm of all gradients of its last backward pass; NaN where one of them is not finite.
+fn gradient_norms(trace: &TraceDocument) -> BTreeMap<String, f64> {
+    let gradients = Gradients::of(&trace.gradients);
+    let norms = gradients
+        .iter()
+        .map(|(root, row)| (root.to_owned(), row.last_norm().unwrap_or(0.0)));
+    norms.collect()
 }
 
 /// What a person calls a trace among others.

@@ -11,8 +11,9 @@ use crate::view::summary::scalar_of;
 
 /// Writes one event file with the numbers of each trace at its `capture_step`: numbers recorded (`loss`), statistics of
 /// tensors (`logits/rms`, `…/mean`, `…/abs_max`, `…/non_finite`, `…/min`, `…/max`, `…/std`), norms of gradients
-/// (`gradients/{root}/{variable}`, of all of a root `gradient_norm/{root}`, NaN where one is not finite), seconds (`time/step`, `time/forward`, …). Where a label comes
-/// more than once in a step, the last one counts.
+/// (`gradients/{root}/{variable}`, of all of a root `gradient_norm/{root}`, NaN where one is not finite), seconds
+/// (`time/step`, `time/forward`, …). Where a label comes more than once in a step, the last one counts; so does the last
+/// of several backward passes.
 ///
 /// # Errors
 /// What `to` says.

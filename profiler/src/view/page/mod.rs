@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::export::tracks::{Tracks, What};
-use super::summary::{Digest, Statistics, scalar_of, trends};
+use super::summary::{Digest, Gradients, Statistics, scalar_of, trends};
 use crate::trace::span_index::SpanIndex;
 use crate::trace::{RunOutcome, SpanRecord, TensorStatsEvent, TraceDocument};
 
@@ -219,18 +219,34 @@ fn trace(shown: &Shown) -> Trace<'_> {
     }
     Trace {
         title: title_of(document),
-        about: format!("{} on {}, {}{failed}", shown.name, run.device, run.timestamp),
+        about: format!(
+            "{} on {}, {}{failed}",
+            shown.name, run.device, run.timestamp
+        ),
         summary: super::summary::json::summary(&shown.name, &shown.digest),
         names: names.list,
         tracks: track_names(document, &layout),
         spans,
         details,
         stats,
-        gradients: document.gradients.iter().map(|gradient| json!({
-            "root": gradient.root, "key": gradient.key, "state": gradient.state, "norm": gradient.norm,
-            "reason": gradient.extra.as_deref().and_then(|extra| extra.reason.as_deref()),
-        })).collect(),
+        gradients: gradients(document),
     }
+}
+
+/// Each variable once for each root, with its norms in all passes.
+fn gradients(document: &TraceDocument) -> Vec<Value> {
+    let all = Gradients::of(&document.gradients);
+    let rows = all.iter().flat_map(|(root, row)| {
+        row.variables().map(move |(key, variable)| {
+            let norms = variable.norms();
+            json!({
+                "root": root, "key": key, "state": variable.state().as_str(), "passes": variable.passes(),
+                "least": norms.map(|norms| norms.least), "most": norms.map(|norms| norms.most),
+                "reason": variable.reason(),
+            })
+        })
+    });
+    rows.collect()
 }
 
 #[derive(Default, Serialize)]

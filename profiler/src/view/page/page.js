@@ -457,13 +457,13 @@ function statistics(some) {
   byId('stats').replaceChildren(table([['label', text], ['type', text], ['not finite', count], ['rms', figure], ['mean', figure], ['abs max', figure], ['min', figure], ['max', figure], ['std', figure], ['span', text]], rows, (row) => { if (row.record.span !== null) { reveal({ trace: row.trace, at: row.record.span }); byId('timeline-section').scrollIntoView(); } }));
 }
 function gradients(some) {
-  const rows = [];
+  const rows = [], several = some.some((trace) => trace.gradients.some((gradient) => gradient.passes > 1));
   for (const trace of some) for (const gradient of trace.gradients) {
     const bad = gradient.state === 'missing' || gradient.state === 'non_finite' ? 'bad' : gradient.state === 'zero' ? 'warn' : '';
-    rows.push({ kinds: ['', '', bad], cells: [some.length > 1 ? `${gradient.key}  ${trace.title}` : gradient.key, gradient.root, gradient.state, gradient.norm, gradient.reason ?? ''] });
+    rows.push({ kinds: ['', '', bad], cells: [some.length > 1 ? `${gradient.key}  ${trace.title}` : gradient.key, gradient.root, gradient.state, ...(several ? [gradient.passes, gradient.least] : []), gradient.most, gradient.reason ?? ''] });
   }
   byId('gradients-section').hidden = !rows.length;
-  if (rows.length) byId('gradients').replaceChildren(table([['variable', text], ['of', text], ['state', text], ['norm', figure], ['why', text]], rows));
+  if (rows.length) byId('gradients').replaceChildren(table([['variable', text], ['of', text], ['state', text], ...(several ? [['passes', count], ['least norm', figure], ['most', figure]] : [['norm', figure]]), ['why', text]], rows));
 }
 
 // Over the steps --------------------------------------------------------------------------------

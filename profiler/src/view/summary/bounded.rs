@@ -31,10 +31,15 @@ impl<T> Default for Rows<T> {
 impl<T: Default> Rows<T> {
     /// The row of a label, made if there is room.
     pub(super) fn row(&mut self, label: &str) -> Option<&mut T> {
+        self.row_of(label, MOST_ROWS)
+    }
+
+    /// The same where there is room for so many.
+    pub(super) fn row_of(&mut self, label: &str, most: usize) -> Option<&mut T> {
         let label = printable(label, MOST_COLUMNS);
         let place = match self.places.get(&label) {
             Some(&place) => place,
-            None if self.rows.len() >= MOST_ROWS => {
+            None if self.rows.len() >= most => {
                 self.refused += 1;
                 return None;
             }

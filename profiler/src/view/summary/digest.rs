@@ -1,7 +1,7 @@
 //! What a trace boils down to while it is written.
 
-use super::bounded::{Names, Rows};
-use super::gradients::{Gradient, GradientRow};
+use super::bounded::Rows;
+use super::gradients::{Gradient, Gradients};
 use super::graph::GraphSize;
 use super::memory::Memory;
 use super::scalars::ScalarRow;
@@ -46,15 +46,13 @@ pub(crate) struct Digest {
     pub(super) sites: Sites,
     pub(super) tensors: Tensors,
     pub(super) scalars: Rows<ScalarRow>,
-    pub(super) gradients: Rows<GradientRow>,
+    pub(super) gradients: Gradients,
     /// The largest graph of a loss.
     pub(super) graph: Option<GraphSize>,
     /// A graph that was built, where no backward pass ran: its tensors and their bytes.
     pub(super) unused_graph: Option<(u64, u64)>,
     pub(super) cuts: Vec<String>,
     pub(super) memory: Memory,
-    /// Gradients that were zero before, too.
-    pub(super) stays_zero: Names,
     pub(super) notes: Vec<String>,
     pub(super) more_notes: u64,
     pub(super) failed: Option<String>,
@@ -99,18 +97,16 @@ impl Digest {
         self.tensors.take(label, span, statistics);
     }
 
-    /// A number was recorded.
-    pub(crate) fn scalar(&mut self, label: &str, value: f64) {
+    /// A number was recorded, which is an alarm or not.
+    pub(crate) fn scalar(&mut self, label: &str, value: f64, alarms: bool) {
         if let Some(row) = self.scalars.row(label) {
-            row.take(value);
+            row.take(value, alarms);
         }
     }
 
     /// A gradient was looked at.
     pub(crate) fn gradient(&mut self, gradient: &Gradient<'_>) {
-        if let Some(row) = self.gradients.row(gradient.root) {
-            row.take(gradient);
-        }
+        self.gradients.take(gradient);
     }
 
     /// A loss was differentiated.
@@ -124,11 +120,6 @@ impl Digest {
     /// A graph was built, and no backward pass ran.
     pub(crate) fn unused_graph(&mut self, nodes: u64, bytes: u64) {
         self.unused_graph = Some((nodes, bytes));
-    }
-
-    /// A gradient was zero in this step and in one before.
-    pub(crate) fn stays_zero(&mut self, key: &str) {
-        self.stays_zero.push(key);
     }
 
     /// A place cuts the graph.

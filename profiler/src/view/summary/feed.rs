@@ -117,13 +117,6 @@ impl Feed {
             TraceEvent::Memory(event) => self.memory(event),
             TraceEvent::DeviceMemory(sample) => self.sample(&sample),
             TraceEvent::Gradient(event) => {
-                if event
-                    .extra
-                    .as_deref()
-                    .is_some_and(|extra| extra.zero_before)
-                {
-                    self.digest.stays_zero(&event.key);
-                }
                 self.digest.gradient(&gradient_of(&event));
             }
             TraceEvent::Terminal(terminal) => self.terminal(&terminal),
@@ -219,7 +212,10 @@ impl Feed {
         let site = self.sites.get(number).copied().unwrap_or(SiteId::OTHERS);
         match evidence {
             Evidence::Statistics(event) => match scalar_of(event) {
-                Some(value) => self.digest.scalar(&event.label, value),
+                Some(value) => {
+                    let alarms = scalar_alarms(event, value);
+                    self.digest.scalar(&event.label, value, alarms);
+                }
                 None => {
                     let told = event.extra.as_deref().and_then(|extra| extra.alarm);
                     let statistics = Statistics::of(event, told);
@@ -487,6 +483,12 @@ fn meta_of(run: &TraceRunMeta) -> Meta {
         since_previous_ns: None,
         items: tag("items"),
     }
+}
+
+/// Whether a number is an alarm: where nothing else is said, NaN and +inf are.
+pub(crate) fn scalar_alarms(event: &TensorStatsEvent, value: f64) -> bool {
+    let told = event.extra.as_deref().and_then(|extra| extra.alarm);
+    told.unwrap_or(value.is_nan() || value == f64::INFINITY)
 }
 
 /// The value, where the statistics are those of one number: it has all of them, so it needs no keys of ours, or only

@@ -122,20 +122,26 @@ fn tensors(digest: &Digest) -> Vec<Value> {
 }
 
 fn gradients(digest: &Digest) -> Vec<Value> {
-    let names = |names: &Names| json!({"count": names.count(), "first": names.first()});
+    let names = |names: Names| json!({"count": names.count(), "first": names.first()});
     digest
         .gradients
         .iter()
         .map(|(root, row)| {
+            let norms = row.norms();
             json!({
                 "root": root,
                 "variables": row.all(),
-                "present": row.present,
-                "missing": names(&row.missing),
-                "untrained": names(&row.untrained),
-                "zero": names(&row.zero),
-                "non_finite": names(&row.non_finite),
-                "global_norm": (row.non_finite.count() == 0).then_some(row.norm),
+                "present": row.present(),
+                "missing": names(row.missing()),
+                "untrained": names(row.untrained()),
+                "zero": names(row.zero()),
+                "non_finite": names(row.non_finite()),
+                // Several passes have no norm in common: only the program knows whether it adds them up.
+                "global_norm": (row.passes() == 1 && norms.values == 1).then_some(norms.last),
+                "passes": row.passes(),
+                "pass_norms": (norms.values > 0).then(|| json!({
+                    "first": norms.first, "last": norms.last, "least": norms.least, "most": norms.most,
+                })),
             })
         })
         .collect()

@@ -31,8 +31,8 @@ pub(crate) mod trends;
 pub(crate) use digest::{Digest, Meta};
 #[cfg(feature = "cli")]
 pub(crate) use feed::{Fed, of_document, read_with};
-pub(crate) use feed::{read, scalar_of};
-pub(crate) use gradients::gradient_of;
+pub(crate) use feed::{read, scalar_alarms, scalar_of};
+pub(crate) use gradients::{Gradients, gradient_of};
 pub(crate) use graph::GraphSize;
 #[cfg(feature = "cli")]
 pub(crate) use page::{Page, Tone};

@@ -1,5 +1,7 @@
 //! What is wrong, most important first.
 
+use std::collections::HashSet;
+
 use super::bounded::Names;
 use super::digest::Digest;
 use super::sites::{Site, StepTag};
@@ -15,12 +17,6 @@ pub(super) fn problems(digest: &Digest) -> Vec<String> {
     values(digest, &mut all);
     all.extend(digest.cuts.iter().cloned());
     gradients(digest, &mut all);
-    if digest.stays_zero.count() > 0 {
-        all.push(format!(
-            "gradients that were zero in this step and in one before: {}",
-            digest.stays_zero.listed()
-        ));
-    }
     if let Some(graph) = digest.graph.filter(|graph| graph.carried > 0) {
         all.push(format!(
             "the graph of the loss holds {} of earlier steps: something keeps their results, detach it",
@@ -59,7 +55,7 @@ fn values(digest: &Digest, all: &mut Vec<String>) {
     let scalars: Names = digest
         .scalars
         .iter()
-        .filter(|(_, row)| row.non_finite > 0)
+        .filter(|(_, row)| row.alarms > 0)
         .map(|(label, _)| label)
         .collect();
     if scalars.count() > 0 {
@@ -72,8 +68,8 @@ fn gradients(digest: &Digest, all: &mut Vec<String>) {
     let optimizes = |site: &Site| site.step == Some(StepTag::Optimizer) && site.calls > 0;
     let optimized = digest.sites.rows.iter().any(optimizes);
     for (root, row) in digest.gradients.iter() {
-        let bad = row.non_finite.count();
-        if bad == 0 {
+        let bad = row.non_finite();
+        if bad.count() == 0 {
             continue;
         }
         let skipped = match optimized {
@@ -82,7 +78,20 @@ fn gradients(digest: &Digest, all: &mut Vec<String>) {
         };
         all.push(format!(
             "gradients of {root} that are not finite: {}{skipped}",
-            row.non_finite.listed()
+            bad.listed()
+        ));
+    }
+    // Two roots may name the same variable.
+    let mut zero: Vec<&str> = Vec::new();
+    let mut known = HashSet::new();
+    for (_, row) in digest.gradients.iter() {
+        zero.extend(row.stay_zero().filter(|key| known.insert(*key)));
+    }
+    if !zero.is_empty() {
+        let zero: Names = zero.into_iter().collect();
+        all.push(format!(
+            "gradients that were zero in this step and in one before: {}",
+            zero.listed()
         ));
     }
 }

@@ -116,13 +116,7 @@ fn scalars(page: &mut Page, digest: &Digest) {
     let own = digest.own_scalars();
     let mut rows: Vec<Vec<String>> = own.take(MOST_SHOWN).map(cells).collect();
     let roots = digest.gradients.iter().take(MOST_SHOWN);
-    rows.extend(roots.map(|(root, row)| {
-        let name = match digest.gradients.len() {
-            1 => "gradient norm".to_owned(),
-            _ => format!("gradient norm of {root}"),
-        };
-        vec![name, norm_cell(row)]
-    }));
+    rows.extend(roots.map(|(root, row)| vec![digest.gradients.norm_name(root), norm_cell(row)]));
     if rows.is_empty() {
         return;
     }
@@ -130,19 +124,20 @@ fn scalars(page: &mut Page, digest: &Digest) {
     and_more(page, digest.own_scalars().count(), digest.scalars.refused());
 }
 
-/// `5 (1 of 4 missing)`
+/// `5 (1 of 4 missing)`, or `0.7037 … 0.8475 (4 passes)`
 fn norm_cell(row: &GradientRow) -> String {
-    let norm = match row.non_finite.count() {
-        0 => number(row.norm, 4),
-        _ => "not finite".to_owned(),
-    };
-    match row.missing.count() {
-        0 => norm,
-        missing => format!(
-            "{norm} ({} of {} missing)",
+    let missing = match row.missing().count() {
+        0 => None,
+        missing => Some(format!(
+            "{} of {} missing",
             count(missing),
-            count(row.all() - row.untrained.count())
-        ),
+            count(row.all() - row.untrained().count())
+        )),
+    };
+    let notes: Vec<String> = row.passes_text().into_iter().chain(missing).collect();
+    match notes.is_empty() {
+        true => row.norm_text(),
+        false => format!("{} ({})", row.norm_text(), notes.join(", ")),
     }
 }
 
@@ -190,10 +185,10 @@ fn gradients(page: &mut Page, digest: &Digest) {
     for (root, row) in digest.gradients.iter().take(MOST_SHOWN) {
         page.sentence(Tone::Plain, 2, &gradient_line(root, row));
         let named = [
-            ("missing", &row.missing),
-            ("untrained", &row.untrained),
-            ("zero", &row.zero),
-            ("not finite", &row.non_finite),
+            ("missing", row.missing()),
+            ("untrained", row.untrained()),
+            ("zero", row.zero()),
+            ("not finite", row.non_finite()),
         ];
         for (state, names) in named.iter().filter(|(_, names)| names.count() > 0) {
             page.sentence(Tone::Plain, 4, &format!("{state}: {}", names.listed()));
@@ -228,23 +223,25 @@ fn graph(page: &mut Page, digest: &Digest) {
     }
 }
 
-/// `loss: 8 variables, 6 present, 1 missing, 1 zero, global norm 1.25`
+/// `loss: 8 variables, 6 present, 1 missing, 1 zero, global norm 1.25`, or at its end `4 passes, norms 0.7037 … 0.8475`
 fn gradient_line(root: &str, row: &GradientRow) -> String {
     let counts = [
-        (row.present, "present"),
-        (row.missing.count(), "missing"),
-        (row.untrained.count(), "untrained"),
-        (row.zero.count(), "zero"),
-        (row.non_finite.count(), "not finite"),
+        (row.present(), "present"),
+        (row.missing().count(), "missing"),
+        (row.untrained().count(), "untrained"),
+        (row.zero().count(), "zero"),
+        (row.non_finite().count(), "not finite"),
+        (row.others(), "not told apart"),
     ];
     let variables = counted(row.all(), "variable", "variables");
     let mut line = format!("{root}: {variables}");
     for (number, state) in counts.iter().filter(|(number, _)| *number > 0) {
         line += &format!(", {} {state}", count(*number));
     }
-    match row.non_finite.count() {
-        0 => line + &format!(", global norm {}", number(row.norm, 4)),
-        _ => line + ", global norm not finite",
+    let norm = row.norm_text();
+    match row.passes_text() {
+        None => line + &format!(", global norm {norm}"),
+        Some(passes) => line + &format!(", {passes}, norms {norm}"),
     }
 }
 

@@ -7,15 +7,18 @@ pub(super) struct ScalarRow {
     pub(super) first: f64,
     pub(super) last: f64,
     pub(super) non_finite: u64,
+    /// How many of them are a problem.
+    pub(super) alarms: u64,
 }
 
 impl ScalarRow {
-    pub(super) fn take(&mut self, value: f64) {
+    pub(super) fn take(&mut self, value: f64, alarms: bool) {
         if self.values == 0 {
             self.first = value;
         }
         self.last = value;
         self.values += 1;
         self.non_finite += u64::from(!value.is_finite());
+        self.alarms += u64::from(alarms);
     }
 }

@@ -80,15 +80,12 @@ impl Step {
             values.push((What::of(Kind::Scalar, label), row.last));
         }
         for (root, row) in digest.gradients.iter() {
-            let name = match digest.gradients.len() {
-                1 => "gradient norm".to_owned(),
-                _ => format!("gradient norm of {root}"),
+            // As of a number that comes more than once, the last counts.
+            let name = match row.passes() {
+                0 | 1 => digest.gradients.norm_name(root),
+                _ => format!("{} (last pass)", digest.gradients.norm_name(root)),
             };
-            let norm = if row.non_finite.count() == 0 {
-                row.norm
-            } else {
-                f64::NAN
-            };
+            let norm = row.last_norm().unwrap_or(0.0);
             values.push((What::of(Kind::Scalar, name), norm));
         }
         let mut sites: Vec<_> = digest

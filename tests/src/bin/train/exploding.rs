@@ -109,10 +109,12 @@ fn attend(scores: &Tensor, mask: &Tensor) -> CandleResult<Tensor> {
     let weights = candle_nn::ops::softmax(&masked, 1)?;
     #[record_stats("meant", allow_nonfinite)]
     let _meant = (weights.ones_like()? / weights.zeros_like()?)?;
+    #[record_scalar("lowest")]
+    let _lowest = f64::NEG_INFINITY;
     Ok(weights)
 }
 
-/// Attention with a causal mask, and a tensor whose infinities are meant.
+/// Attention with a causal mask, a tensor whose infinities are meant, and a number that is -inf as masks are.
 pub(crate) fn masks(calls: u32) -> Result<()> {
     let mut rows = vec![0f32; 16];
     for (at, value) in rows.iter_mut().enumerate() {

@@ -111,9 +111,9 @@ fn full() -> Digest {
         },
     );
     digest.statistics("ones", "Model::forward", &flat(&[2], 1.0));
-    digest.scalar("loss", 2.316124);
-    digest.scalar("loss", 2.1);
-    digest.scalar("learning rate", 0.001);
+    digest.scalar("loss", 2.316124, false);
+    digest.scalar("loss", 2.1, false);
+    digest.scalar("learning rate", 0.001, false);
     for (key, norm) in [("fc1.weight", 3.0), ("fc2.weight", 4.0)] {
         digest.gradient(&gradient(key, GradientState::Present, Some(norm), None));
     }
@@ -177,6 +177,8 @@ fn gradient<'a>(
         state,
         norm,
         reason,
+        pass: None,
+        zero_before: false,
     }
 }
 
@@ -360,7 +362,7 @@ fn ten_thousand_call_sites_fit_on_a_page_and_nothing_is_lost() {
     digest.span(region, measured(sum, sum));
     for at in 0..10_000 {
         digest.statistics(&format!("out {at}"), "f", &good(&[2], 1.0));
-        digest.scalar(&format!("s {at}"), 1.0);
+        digest.scalar(&format!("s {at}"), 1.0, false);
         digest.gradient(&gradient(
             &format!("v{at}"),
             GradientState::Missing,

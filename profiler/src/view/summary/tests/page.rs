@@ -29,7 +29,7 @@ fn hostile_and_long_names_neither_steer_the_terminal_nor_widen_the_page() {
             ..good(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], f64::MAX)
         };
         digest.statistics(name, name, &bad);
-        digest.scalar(name, f64::NAN);
+        digest.scalar(name, f64::NAN, true);
         digest.note(name.clone());
         digest.dropped(name, 1);
         digest.gradient(&Gradient {
