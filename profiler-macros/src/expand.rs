@@ -5,6 +5,7 @@ use crate::args::{Attribute, Kind};
 use crate::boxed;
 use crate::crossing::Crossing;
 use crate::descent::Descent;
+use crate::detaching;
 use crate::function::{self, Body, Function, Item, Pattern, is_never, without_impl};
 use crate::gradients::{self, Taken};
 use crate::hints;
@@ -172,7 +173,7 @@ fn expand(
         function,
         context: &context,
         records,
-        entry: TokenStream::new(),
+        entry: detaching::told(&context, &set, block.stream(), &body.text),
         turns,
         words: words(first, stacked, function),
         span,

@@ -10,6 +10,7 @@ mod boxed;
 mod crossing;
 mod derive;
 mod descent;
+mod detaching;
 mod expand;
 mod forms;
 mod function;

@@ -21,7 +21,7 @@ pub mod outcome;
 pub use crate::tensor::Variables;
 pub use crossing::{
     Blank, Called, Given, Hidden, NotOkay, Okay, Returned, Shown, Unseen, crossed, crossed_bare,
-    crossing, given, returned,
+    crossing, detaches, given, returned,
 };
 pub use gradients::{HoldsGradients, descends};
 #[cfg(feature = "candle")]

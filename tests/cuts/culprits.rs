@@ -12,7 +12,7 @@ use tests::trace::Trace;
 use crate::{cut_in, cuts, loss_of, numbers, ones, variable};
 
 /// Missing gradients of a trace, each with its reason.
-fn missing(trace: &Trace) -> Vec<(String, String)> {
+pub(crate) fn missing(trace: &Trace) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     trace
         .kind("gradient")

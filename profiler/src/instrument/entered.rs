@@ -64,7 +64,10 @@ impl Shared {
                 return;
             }
             // Who opens a session by hand says where it ends; what cuts a graph is judged at the end of a region.
-            Evidence::Crossing { .. } | Evidence::Built { .. } | Evidence::Backward(_) => return,
+            Evidence::Crossing { .. }
+            | Evidence::Built { .. }
+            | Evidence::Backward(_)
+            | Evidence::Detaches(_) => return,
             Evidence::Note(problem) => return crate::say::once(&problem),
         };
         if let Ok(mut state) = self.state() {

@@ -483,7 +483,10 @@ impl Replay {
         // What is looked at unasked is no reason to keep a trace.
         if !matches!(
             evidence,
-            Evidence::Crossing { .. } | Evidence::Built { .. } | Evidence::Backward(_)
+            Evidence::Crossing { .. }
+                | Evidence::Built { .. }
+                | Evidence::Backward(_)
+                | Evidence::Detaches(_)
         ) {
             self.inner += 1;
         }
@@ -564,6 +567,11 @@ impl Replay {
                         .note("the loss depends on no variable: nothing gets a gradient");
                 }
                 self.cuts.passed(now, *pass);
+            }
+            Evidence::Detaches(names) => {
+                if let Some(span) = chain().last() {
+                    self.cuts.detaches(*span, names);
+                }
             }
             Evidence::Note(problem) => self.digest.note(problem),
         }

@@ -15,6 +15,18 @@ use crate::view::summary::GraphSize;
 /// Tensors that may be visited in one region to find out what arguments depend on; then it is taken as unknown.
 const MOST_VISITS: u64 = 4_000_000;
 
+/// So many of the tensors that an argument was made of are kept, those that are nearest to it.
+const NEAR: usize = 256;
+
+/// What a tensor comes from.
+#[derive(Default)]
+pub(super) struct Origin {
+    /// The variables that it depends on.
+    pub(super) vars: Vec<u64>,
+    /// The tensors that it was made of and itself, as far as they are near.
+    pub(super) made_of: Vec<u64>,
+}
+
 /// The number that candle counts its tensors by.
 ///
 /// It is private, but its `Debug` form shows it. Later tensors have larger ones.
@@ -67,10 +79,13 @@ impl Watch {
         }
     }
 
-    /// The variables that a tensor depends on; `None`: too much has been visited in this region.
-    pub(super) fn variables(&self, tensor: &Tensor) -> Option<Vec<u64>> {
+    /// What a tensor comes from; `None`: too much has been visited in this region.
+    pub(super) fn origin(&self, tensor: &Tensor) -> Option<Origin> {
         if tensor.is_variable() {
-            return Some(vec![serial(tensor.id())]);
+            return Some(Origin {
+                vars: vec![serial(tensor.id())],
+                made_of: Vec::new(),
+            });
         }
         if self.visits.load(Ordering::Relaxed) > MOST_VISITS {
             return None;
@@ -78,7 +93,11 @@ impl Watch {
         let nodes = tensor.sorted_nodes();
         self.visits.fetch_add(nodes.len() as u64, Ordering::Relaxed);
         let variables = nodes.iter().filter(|node| node.is_variable());
-        Some(variables.map(|node| serial(node.id())).collect())
+        let made = nodes.iter().filter(|node| !node.is_variable());
+        Some(Origin {
+            vars: variables.map(|node| serial(node.id())).collect(),
+            made_of: made.take(NEAR).map(|node| serial(node.id())).collect(),
+        })
     }
 
     /// The variables that the last loss depends on.
@@ -114,13 +133,13 @@ pub(crate) fn differentiated(
     let session = recorder().and_then(|recorder| recorder.session());
     let watch = session.as_ref().and_then(|session| session.watch.as_ref());
     let mut graph = size(&nodes);
+    let made = nodes.iter().filter(|node| !node.is_variable());
+    let mut made_of: Vec<u64> = made.map(|node| serial(node.id())).collect();
+    made_of.sort_unstable();
     if let Some(watch) = watch {
         let first = FIRST.get().copied().unwrap_or(u64::MAX);
-        let old = |node: &&&Tensor| {
-            let made = serial(node.id());
-            !node.is_variable() && first <= made && made < watch.since
-        };
-        graph.carried = nodes.iter().filter(old).count() as u64;
+        let old = |made: &&u64| first <= **made && **made < watch.since;
+        graph.carried = made_of.iter().filter(old).count() as u64;
     }
     if let Some(grads) = grads {
         graph.constant_bytes = constant_bytes(&nodes, grads);
@@ -133,6 +152,7 @@ pub(crate) fn differentiated(
     emit(Evidence::Backward(Box::new(Backward {
         root: Some(serial(loss.id())),
         reached: Some(reached.iter().map(|entry| entry.serial).collect()),
+        made_of: Some(made_of),
         entries: grads.map(entries),
         graph: Some(graph),
     })));
@@ -144,6 +164,7 @@ pub(crate) fn stored(grads: &GradStore) -> Backward {
     Backward {
         root: None,
         reached: None,
+        made_of: None,
         entries: Some(entries(grads)),
         graph: None,
     }
