@@ -89,7 +89,7 @@ fn a_call_on_another_thread_explains_the_one_that_it_was_made_in() {
 /// A cut of all that is before it, on a thread that a handle was entered on.
 mod elsewhere {
     use candle_core::Module;
-    use candle_nn::{LayerNorm, SGD, VarMap};
+    use candle_nn::{LayerNorm, Optimizer, SGD, VarMap};
     use candle_profiler::{backward_step, name_vars, profiled};
 
     use super::*;

@@ -65,6 +65,10 @@ pub(super) struct Replay {
     built: (u64, u64),
     /// The gradients that the capture promises.
     promise: Option<Promise>,
+    /// A handle was given out, to a thread whose records may be read later than what came after them.
+    pub(super) handed: bool,
+    /// Gradients that are missing for a reason that may come from there, each with its variable.
+    unexplained: Vec<(Box<GradientEvent>, u64)>,
     /// Statistics that a device gives at the end, each with its span and that span's path.
     #[cfg(feature = "candle")]
     later: Vec<(u64, SpanName, String, Arc<Later>)>,
@@ -92,6 +96,9 @@ struct Site {
     row: Option<SiteId>,
     seen: bool,
 }
+
+/// So many gradients wait for an explanation.
+const MOST_UNEXPLAINED: usize = 65_536;
 
 /// Where evidence belongs.
 pub(super) struct Where<'a> {
@@ -169,6 +176,8 @@ impl Replay {
             cuts: Cuts::default(),
             built: (0, 0),
             promise: Promise::of(meta),
+            handed: false,
+            unexplained: Vec::new(),
             #[cfg(feature = "candle")]
             later: Vec::new(),
             inner: 0,
@@ -538,17 +547,16 @@ impl Replay {
                 event.duration_ns = self.ns(to).saturating_sub(event.timestamp_ns);
                 self.line(&TraceEvent::Op(*event));
             }
-            Evidence::Gradient { mut event, var } => {
-                if event.state == GradientState::Missing
-                    && let Some(reason) = var.and_then(|var| self.cuts.reason(var))
-                {
-                    event.extra.get_or_insert_default().reason = Some(reason);
+            Evidence::Gradient { event, var } => match var {
+                Some(var) if event.state == GradientState::Missing => {
+                    if self.handed && self.unexplained.len() < MOST_UNEXPLAINED {
+                        self.unexplained.push((event, var));
+                    } else {
+                        self.missing(event, var);
+                    }
                 }
-                match &mut self.promise {
-                    Some(promise) => promise.take(event),
-                    None => self.gradient(event),
-                }
-            }
+                _ => self.found(event),
+            },
             Evidence::Crossing { crossing, site } => {
                 let spot = Spot {
                     chain: chain(),
@@ -594,6 +602,21 @@ impl Replay {
         }
     }
 
+    /// A variable without a gradient, which may lie behind a cut.
+    fn missing(&mut self, mut event: Box<GradientEvent>, var: u64) {
+        if let Some(reason) = self.cuts.reason(var) {
+            event.extra.get_or_insert_default().reason = Some(reason);
+        }
+        self.found(event);
+    }
+
+    fn found(&mut self, event: Box<GradientEvent>) {
+        match &mut self.promise {
+            Some(promise) => promise.take(event),
+            None => self.gradient(event),
+        }
+    }
+
     fn gradient(&mut self, mut event: Box<GradientEvent>) {
         self.gradients += 1;
         event.event_id = format!("gradient-{}", self.gradients);
@@ -627,6 +650,9 @@ impl Replay {
 
     /// Writes what ends a trace: the spans of other threads and futures, the root, the terminal line. `true`: it failed.
     pub(super) fn end(&mut self, at: u64, end: End) -> bool {
+        for (event, var) in std::mem::take(&mut self.unexplained) {
+            self.missing(event, var);
+        }
         let end = self.keep_promise(end);
         while let Some((id, span)) = self.open_detached.pop_first() {
             let cell = &span.cell;
