@@ -60,6 +60,13 @@ impl Hints {
         self.has(Self::LAYERS)
     }
 
+    /// Whether that is a norm, which has weights.
+    pub(crate) fn names_norm(self) -> bool {
+        self.has(Self(
+            Self::LAYER_NORM.0 | Self::RMS_NORM.0 | Self::SOME_NORM.0,
+        ))
+    }
+
     /// Whether the graph is left on purpose: numbers are taken out of it and a tensor is made again. Numbers alone may be
     /// a print.
     pub(crate) fn leaves(self) -> bool {

@@ -133,29 +133,23 @@ impl Cuts {
         !self.passes.is_empty() || self.stepped.is_some() || self.told
     }
 
-    /// Why a variable may have no gradient: it lies behind a call that let nothing tracked through.
-    pub(crate) fn reason(&self, var: u64) -> Option<String> {
-        let behind = |call: &&Call| {
+    /// Why a variable may have no gradient: it lies behind a call that let nothing tracked through. `length`: of what may
+    /// be the weight of a norm, which a method takes out of `self`.
+    pub(crate) fn reason(&self, var: u64, length: Option<usize>) -> Option<String> {
+        let behind = |call: &Call| {
             let vars = call.crossing.vars.as_ref();
             vars.is_some_and(|vars| vars.contains(&var))
         };
-        let of = |like: &dyn Fn(&Call, &Untracked, &[&Backward]) -> bool| {
-            self.calls.iter().filter(behind).find(|call| {
-                let later = self.later_than(call.spot.at);
-                let mut outputs = call.crossing.outputs.iter();
-                outputs.any(|output| {
-                    let unknown = self.passes.is_empty();
-                    (unknown || may_be_used(&later, output)) && like(call, output, &later)
-                })
-            })
+        let cuts = |call: &Call, output: &Untracked| {
+            !self.is_meant(call) && call.is_suspect(output) && self.may_be_used(call, output)
         };
-        let cuts = |call: &Call, output: &Untracked, _: &[&Backward]| {
-            !self.is_meant(call) && call.is_suspect(output)
-        };
-        if let Some(call) = of(&cuts) {
+        if let Some(call) = self.find(&|call, output| behind(call) && cuts(call, output)) {
             return Some(format!("cut in {}", call.spot.name));
         }
-        if let Some(call) = of(&|call, _, _| self.is_meant(call)) {
+        let meant = |call: &Call, output: &Untracked| {
+            behind(call) && self.is_meant(call) && self.may_be_used(call, output)
+        };
+        if let Some(call) = self.find(&meant) {
             let name = &call.spot.name;
             return Some(
                 match (call.crossing.meant, call.hints.takes_numbers_out()) {
@@ -165,8 +159,30 @@ impl Cuts {
                 },
             );
         }
-        let call = of(&|_, output, later| output.is_used(later))?;
+        let used = |call: &Call, output: &Untracked| {
+            behind(call) && output.is_used(&self.later_than(call.spot.at))
+        };
+        let norm = |call: &Call, output: &Untracked| {
+            let last = output.event.shape.last();
+            length.is_some()
+                && last == length.as_ref()
+                && call.hints.names_norm()
+                && cuts(call, output)
+        };
+        let call = self.find(&used).or_else(|| self.find(&norm))?;
         Some(format!("perhaps cut in {}", call.spot.name))
+    }
+
+    fn find(&self, like: &dyn Fn(&Call, &Untracked) -> bool) -> Option<&Call> {
+        self.calls.iter().find(|call| {
+            let mut outputs = call.crossing.outputs.iter();
+            outputs.any(|output| like(call, output))
+        })
+    }
+
+    /// Whether the loss may depend on what a call gave, as far as its backward passes are known of.
+    fn may_be_used(&self, call: &Call, output: &Untracked) -> bool {
+        self.passes.is_empty() || may_be_used(&self.later_than(call.spot.at), output)
     }
 
     /// The places that cut the graph, in the order of their first calls. `named`: whether the program has a name for

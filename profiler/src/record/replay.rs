@@ -604,7 +604,7 @@ impl Replay {
 
     /// A variable without a gradient, which may lie behind a cut.
     fn missing(&mut self, mut event: Box<GradientEvent>, var: u64) {
-        if let Some(reason) = self.cuts.reason(var) {
+        if let Some(reason) = self.cuts.reason(var, names::length_in_norm(var)) {
             event.extra.get_or_insert_default().reason = Some(reason);
         }
         self.found(event);
