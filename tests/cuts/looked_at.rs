@@ -291,6 +291,8 @@ mod places_of_missing {
 
     use super::*;
 
+    type Between = fn(&Tensor) -> Result<Tensor>;
+
     #[profile_span(name = "rectified")]
     fn rectified(x: &Tensor) -> Result<Tensor> {
         x.detach().relu()
@@ -317,11 +319,7 @@ mod places_of_missing {
     }
 
     #[measured]
-    fn train_step(
-        model: &Model,
-        optimizer: &mut AdamW,
-        between: fn(&Tensor) -> Result<Tensor>,
-    ) -> Result<()> {
+    fn train_step(model: &Model, optimizer: &mut AdamW, between: Between) -> Result<()> {
         let x = data(1.0);
         let hidden = between(&model.a.forward(&x)?)?;
         backward_step(optimizer, &loss::mse(&model.b.forward(&hidden)?, &x)?)
@@ -352,7 +350,7 @@ mod places_of_missing {
 
     #[test]
     fn are_named() {
-        let between: [(fn(&Tensor) -> Result<Tensor>, &str); 4] = [
+        let between: [(Between, &str); 4] = [
             (rectified, "detached in rectified"),
             (scaled, "taken out of the graph as numbers in scaled"),
             (copied, "perhaps cut in copied"),

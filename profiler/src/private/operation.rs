@@ -70,8 +70,7 @@ pub fn op_begin<T>(operands: impl Operands) -> OpBegin<T> {
 pub fn op<T>(begin: OpBegin<T>, site: &'static OpSite, value: T) -> T {
     #[cfg(feature = "candle")]
     if let Some(started) = begin.started {
-        let shown: &dyn Fn(&mut dyn FnMut(&candle_core::Tensor)) =
-            &|see| tensors::show(&value, see);
+        let shown: crate::tensor::cut::Visit<'_> = &|see| tensors::show(&value, see);
         match tensors::is_borrowed::<T>() {
             true => tensors::pass_on(*started, shown),
             false => tensors::end(*started, site, shown),

@@ -418,7 +418,7 @@ impl Call {
         }
         let resembles = |most: u64| {
             any_entry(evidence.later, &|serial, elements| {
-                let distance = serial.checked_sub(output.serial).unwrap_or_default();
+                let distance = serial.saturating_sub(output.serial);
                 elements == output.elements && (1..=most).contains(&distance)
             })
         };
