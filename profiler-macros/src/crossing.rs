@@ -271,7 +271,7 @@ impl Crossing {
     /// A closure would cost the compiler as much again as the rest of a function of some lines, and so would asking for a
     /// trait. So the value is bound with its written type, which drives the body's inference as the signature does, and
     /// the run time has a method for exactly the types that this kind of function returns.
-    pub(crate) fn shortly(&self, context: &Context, body: &TokenStream) -> Option<TokenStream> {
+    pub(crate) fn short_form(&self, context: &Context, body: &TokenStream) -> Option<TokenStream> {
         let output = self.short.as_ref()?;
         let site = Span::mixed_site();
         let private = &context.private;

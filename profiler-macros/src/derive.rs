@@ -23,7 +23,7 @@ impl Derived {
     fn names(self) -> (Ident, Ident, Ident) {
         let name = |name| Ident::new(name, Span::mixed_site());
         match self {
-            Self::Observe => (name("Observe"), name("observe"), name("Observer")),
+            Self::Observe => (name("Observe"), name("observe_into"), name("Observer")),
             Self::ObserveScalar => (
                 name("ObserveScalar"),
                 name("observe_scalar"),

@@ -2,12 +2,12 @@
 
 use crate::absorbed;
 use crate::args::{Attribute, Kind};
+use crate::backward::BackwardEvidence;
 use crate::boxed;
 use crate::crossing::Crossing;
-use crate::descent::Descent;
 use crate::detaching;
 use crate::function::{self, Body, Function, Item, Pattern, is_never, without_impl};
-use crate::gradients::{self, Taken};
+use crate::gradients::{self, StoreArgument};
 use crate::hints;
 use crate::items::item_len;
 use crate::ops;
@@ -163,11 +163,11 @@ fn expand(
         .enumerate()
         .map(|(n, record)| context.record(record, &context.place(), n, false))
         .collect();
-    set.descends = hints::descends(&body.text);
+    set.calls_backward = hints::calls_backward(&body.text);
     let span = block.span();
     let mut plan = Plan {
-        descent: Descent::of(&context, function, &set, &body.text),
-        taken: Taken::of(&context, function, &of_taken),
+        backward: BackwardEvidence::of(&context, function, &set, &body.text),
+        taken: StoreArgument::of(&context, function, &of_taken),
         crossing: Crossing::of(function, &set, block, &body.text),
         set: &set,
         function,
@@ -260,9 +260,9 @@ impl PlainBody {
 /// Everything that an expansion is made of.
 pub(crate) struct Plan<'a> {
     /// What a function that differentiates or optimizes does it to.
-    pub(crate) descent: Descent,
+    pub(crate) backward: BackwardEvidence,
     /// Records of a store of gradients that the function takes.
-    pub(crate) taken: Taken,
+    pub(crate) taken: StoreArgument,
     /// What tensors go through the function.
     pub(crate) crossing: Option<Crossing>,
     pub(crate) set: &'a Set,
@@ -457,7 +457,7 @@ impl Plan<'_> {
 
     /// Whether something is looked at when the body is done.
     fn looks_through(&self) -> bool {
-        self.crossing.is_some() || self.descent.returns_store || !self.taken.after.is_empty()
+        self.crossing.is_some() || self.backward.returns_store || !self.taken.after.is_empty()
     }
 
     /// What is looked at before the body.
@@ -471,8 +471,8 @@ impl Plan<'_> {
         };
         let given = crossing.map(|crossing| crossing.before(self.context, &apart));
         let taken = &self.taken.before;
-        let descent = &self.descent.before;
-        quote!(#descent #given #taken)
+        let backward = &self.backward.before;
+        quote!(#backward #given #taken)
     }
 
     /// The body in a scope of its own, what goes through it looked at when it is done.
@@ -483,19 +483,19 @@ impl Plan<'_> {
             .as_ref()
             .map(|(name, lent)| quote_spanned!(Span::mixed_site()=> let #name = #lent;));
         let body = quote!(#lent #body);
-        match self.shortly(&body) {
+        match self.short_form(&body) {
             Some(short) => short,
             None => self.around(body),
         }
     }
 
-    /// See [`Crossing::shortly`], where nothing else is looked at.
-    fn shortly(&self, body: &TokenStream) -> Option<TokenStream> {
-        if !self.taken.after.is_empty() || self.descent.returns_store {
+    /// See [`Crossing::short_form`], where nothing else is looked at.
+    fn short_form(&self, body: &TokenStream) -> Option<TokenStream> {
+        if !self.taken.after.is_empty() || self.backward.returns_store {
             return None;
         }
         let crossing = self.crossing.as_ref()?;
-        crossing.shortly(self.context, body)
+        crossing.short_form(self.context, body)
     }
 
     /// An expression for the body's value, looked at on its way.
@@ -503,7 +503,7 @@ impl Plan<'_> {
         if !self.looks_through() {
             return self.scope(body);
         }
-        if let Some(short) = self.shortly(&body) {
+        if let Some(short) = self.short_form(&body) {
             return quote_spanned!(Span::mixed_site()=> { #short });
         }
         let body = self.scope(body);
@@ -517,9 +517,9 @@ impl Plan<'_> {
     fn after(&self, value: &TokenStream) -> TokenStream {
         let crossing = self.crossing.as_ref();
         let crossed = crossing.map(|crossing| crossing.after(self.context, value));
-        let descended = self.descent.after(self.context, value);
+        let backward = self.backward.after(self.context, value);
         let taken = &self.taken.after;
-        quote!(#crossed #descended #taken)
+        quote!(#crossed #backward #taken)
     }
 
     fn guard(&self, probes: &[Ident]) -> TokenStream {

@@ -63,7 +63,7 @@ pub(crate) fn arguments(
 
 /// Records of a store that a function takes.
 #[derive(Default)]
-pub(crate) struct Taken {
+pub(crate) struct StoreArgument {
     /// What runs before the body.
     pub(crate) before: TokenStream,
     /// What runs when it is done.
@@ -72,7 +72,7 @@ pub(crate) struct Taken {
     pub(crate) lent: Option<(Ident, Ident)>,
 }
 
-impl Taken {
+impl StoreArgument {
     /// Writes the records; there are none where no store is taken.
     pub(crate) fn of(context: &Context, function: &Function, records: &[&Attribute]) -> Self {
         if records.is_empty() {

@@ -96,7 +96,7 @@ fn is_norm(word: &str) -> bool {
 }
 
 /// Whether a function's text calls `backward`.
-pub(crate) fn descends(text: &str) -> bool {
+pub(crate) fn calls_backward(text: &str) -> bool {
     text.contains("backward")
         && words(text).any(|word| matches!(word, "backward" | "backward_step"))
 }
@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn only_whole_words_count() {
-        assert!(descends("loss.backward()?") && descends("opt.backward_step(&loss)"));
-        assert!(!descends("self.backwards(x)"));
+        assert!(calls_backward("loss.backward()?") && calls_backward("opt.backward_step(&loss)"));
+        assert!(!calls_backward("self.backwards(x)"));
         assert!(mentions("f(x)", "x") && mentions("x", "x") && mentions("max.x", "x"));
         assert!(!mentions("max + xs", "x"));
     }

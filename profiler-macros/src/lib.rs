@@ -6,10 +6,10 @@
 
 mod absorbed;
 mod args;
+mod backward;
 mod boxed;
 mod crossing;
 mod derive;
-mod descent;
 mod detaching;
 mod expand;
 mod forms;

@@ -362,7 +362,7 @@ fn opens(set: &Set) -> u32 {
         .as_ref()
         .is_some_and(|measured| measured.measure.infer);
     bits |= if infer { 32 } else { 0 };
-    bits | if set.descends { 64 } else { 0 }
+    bits | if set.calls_backward { 64 } else { 0 }
 }
 
 /// The tokens of a text of ours, by the compiler's own reader: `proc_macro2` reads it twice.

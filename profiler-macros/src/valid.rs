@@ -14,7 +14,7 @@ pub(crate) struct Set {
     pub(crate) measured: Option<Attribute>,
     pub(crate) records: Vec<Attribute>,
     /// The text of what they stand on calls `backward`.
-    pub(crate) descends: bool,
+    pub(crate) calls_backward: bool,
 }
 
 impl Set {

@@ -28,7 +28,7 @@ pub(crate) fn expand(
         set.read(ours)?;
     }
     if set.measured.is_some() {
-        set.descends = crate::hints::descends(&regroup(trees.to_vec()).to_string());
+        set.calls_backward = crate::hints::calls_backward(&regroup(trees.to_vec()).to_string());
     }
     let Some(first) = attributes.ours.first() else {
         return Ok(None);

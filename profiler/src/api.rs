@@ -121,7 +121,7 @@ pub fn record_stats<T: Observe + ?Sized>(label: &str, value: &T) {
         if crate::nonfinite::watching() {
             let site = site(Location::caller());
             crate::observe::watch(&site, Some(label.to_owned()), &|observer| {
-                value.observe(observer)
+                value.observe_into(observer)
             });
         }
         return;
@@ -129,7 +129,7 @@ pub fn record_stats<T: Observe + ?Sized>(label: &str, value: &T) {
     let _own = crate::allocator::uncounted();
     let site = site(Location::caller());
     crate::observe::statistics(&Ended::here(), &site, Some(label.to_owned()), &|observer| {
-        value.observe(observer)
+        value.observe_into(observer)
     });
 }
 
@@ -245,7 +245,10 @@ pub fn backward_step<O: candle_nn::Optimizer>(
         crate::observe::watch_gradients(&AFTER, &at, loss, &grads);
     }
     let address = std::ptr::from_ref(optimizer).addr();
-    let before = watches().then(|| crate::tensor::Moves::before(address, loss, &grads));
+    let mut before = None;
+    if watches() {
+        AFTER.record(|_| before = Some(crate::tensor::Moves::before(address, loss, &grads)));
+    }
     {
         let _span = step_span("optimizer", ExecutionStep::Optimizer);
         optimizer.step(&grads)?;

@@ -22,7 +22,7 @@ use crate::trace::{TensorStatsEvent, TensorStatsExtra};
 )]
 pub trait Observe {
     /// Shows the observer each tensor.
-    fn observe(&self, observer: &mut Observer<'_>);
+    fn observe_into(&self, observer: &mut Observer<'_>);
 }
 
 /// A value that is one number, or holds some.
@@ -89,7 +89,7 @@ impl Observer<'_> {
 
     /// A part of the value: what it holds gets `label/name`.
     pub fn part(&mut self, name: impl Display, value: &(impl Observe + ?Sized)) {
-        self.part_of(&name, &mut |observer| value.observe(observer));
+        self.part_of(&name, &mut |observer| value.observe_into(observer));
     }
 }
 
@@ -195,12 +195,16 @@ pub(crate) fn watch_gradients(
     if !crate::capture::records(crate::capture::Plane::Gradients) {
         return;
     }
-    let Some(found) = crate::tensor::watched_gradients(loss, grads) else {
-        return;
-    };
     if at.is_recording() {
-        nonfinite::captured(at, site, &found);
-    } else if let Some(call) = crate::capture::current_call() {
+        let mut found = None;
+        at.record(|_| found = crate::tensor::watched_gradients(loss, grads));
+        if let Some(found) = found {
+            nonfinite::captured(at, site, &found);
+        }
+    } else if let (Some(found), Some(call)) = (
+        crate::tensor::watched_gradients(loss, grads),
+        crate::capture::current_call(),
+    ) {
         nonfinite::watched(&call, site, &found);
     }
 }
@@ -241,7 +245,7 @@ fn bad_number(label: &str, number: f64) -> Option<Found> {
 /// Shows each tensor of a value.
 #[cfg(feature = "candle")]
 pub(crate) fn tensors(value: &dyn Observe, each: &mut dyn FnMut(&candle_core::Tensor)) {
-    value.observe(&mut Observer {
+    value.observe_into(&mut Observer {
         label: String::new(),
         sink: &mut |_, tensor| each(tensor),
     });
@@ -306,8 +310,8 @@ pub(crate) fn scalar(label: &str, number: f64) -> Evidence {
 macro_rules! through {
     ($($type:ty)*) => {$(
         impl<T: Observe + ?Sized> Observe for $type {
-            fn observe(&self, observer: &mut Observer<'_>) {
-                (**self).observe(observer);
+            fn observe_into(&self, observer: &mut Observer<'_>) {
+                (**self).observe_into(observer);
             }
         }
         impl<T: ObserveScalar + ?Sized> ObserveScalar for $type {
@@ -321,9 +325,9 @@ macro_rules! through {
 through! { &T &mut T Box<T> Rc<T> Arc<T> }
 
 impl<T: Observe> Observe for Option<T> {
-    fn observe(&self, observer: &mut Observer<'_>) {
+    fn observe_into(&self, observer: &mut Observer<'_>) {
         if let Some(value) = self {
-            value.observe(observer);
+            value.observe_into(observer);
         }
     }
 }
@@ -337,9 +341,9 @@ impl<T: ObserveScalar> ObserveScalar for Option<T> {
 }
 
 impl<T: Observe, E> Observe for Result<T, E> {
-    fn observe(&self, observer: &mut Observer<'_>) {
+    fn observe_into(&self, observer: &mut Observer<'_>) {
         if let Ok(value) = self {
-            value.observe(observer);
+            value.observe_into(observer);
         }
     }
 }
@@ -353,7 +357,7 @@ impl<T: ObserveScalar, E> ObserveScalar for Result<T, E> {
 }
 
 impl<T: Observe> Observe for [T] {
-    fn observe(&self, observer: &mut Observer<'_>) {
+    fn observe_into(&self, observer: &mut Observer<'_>) {
         for (index, value) in self.iter().enumerate() {
             observer.part(index, value);
         }
@@ -361,19 +365,19 @@ impl<T: Observe> Observe for [T] {
 }
 
 impl<T: Observe> Observe for Vec<T> {
-    fn observe(&self, observer: &mut Observer<'_>) {
-        self.as_slice().observe(observer);
+    fn observe_into(&self, observer: &mut Observer<'_>) {
+        self.as_slice().observe_into(observer);
     }
 }
 
 impl<T: Observe, const N: usize> Observe for [T; N] {
-    fn observe(&self, observer: &mut Observer<'_>) {
-        self.as_slice().observe(observer);
+    fn observe_into(&self, observer: &mut Observer<'_>) {
+        self.as_slice().observe_into(observer);
     }
 }
 
 impl<K: Display, T: Observe> Observe for BTreeMap<K, T> {
-    fn observe(&self, observer: &mut Observer<'_>) {
+    fn observe_into(&self, observer: &mut Observer<'_>) {
         for (key, value) in self {
             observer.part(key, value);
         }
@@ -382,7 +386,7 @@ impl<K: Display, T: Observe> Observe for BTreeMap<K, T> {
 
 impl<K: Display, T: Observe, S> Observe for HashMap<K, T, S> {
     /// In the order of the keys' texts, since the map's own order changes from run to run.
-    fn observe(&self, observer: &mut Observer<'_>) {
+    fn observe_into(&self, observer: &mut Observer<'_>) {
         let mut items: Vec<(String, &T)> = self
             .iter()
             .map(|(key, value)| (crate::private::format(format_args!("{key}")), value))
@@ -397,7 +401,7 @@ impl<K: Display, T: Observe, S> Observe for HashMap<K, T, S> {
 macro_rules! tuples {
     ($(($($name:ident $index:tt),+))*) => {$(
         impl<$($name: Observe),+> Observe for ($($name,)+) {
-            fn observe(&self, observer: &mut Observer<'_>) {
+            fn observe_into(&self, observer: &mut Observer<'_>) {
                 $(observer.part($index, &self.$index);)+
             }
         }

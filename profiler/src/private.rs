@@ -23,7 +23,7 @@ pub use crossing::{
     Blank, Called, Given, Hidden, NotOkay, Okay, Returned, Shown, Unseen, crossed, crossed_bare,
     crossing, detaches, given, returned,
 };
-pub use gradients::{HoldsGradients, descends};
+pub use gradients::{HoldsGradients, backward_evidence};
 #[cfg(feature = "candle")]
 pub use gradients::{
     Noted, gradients_after, gradients_given, noted, noted_of_loss, record_gradients,
@@ -188,9 +188,9 @@ pub fn record_stats<T: Observe + ?Sized>(
     value: &T,
 ) {
     if at.is_recording() {
-        crate::observe::statistics(at, site, text, &|observer| value.observe(observer));
+        crate::observe::statistics(at, site, text, &|observer| value.observe_into(observer));
     } else if watching() {
-        crate::observe::watch(site, text, &|observer| value.observe(observer));
+        crate::observe::watch(site, text, &|observer| value.observe_into(observer));
     }
 }
 

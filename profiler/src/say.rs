@@ -22,6 +22,9 @@ pub(crate) fn line(arguments: std::fmt::Arguments<'_>) {
 
 /// Writes a text of whole lines.
 pub(crate) fn text(text: &str) {
+    if !crate::capture::is_owner() {
+        return;
+    }
     for piece in text.as_bytes().chunks(PIECE) {
         if MUTE.load(Ordering::Relaxed) {
             return;
@@ -31,8 +34,22 @@ pub(crate) fn text(text: &str) {
             return;
         }
         // Nobody is left to tell where stderr cannot be written.
-        let _ = std::io::stderr().lock().write_all(piece);
+        let _ = write(piece);
     }
+}
+
+/// Not through the standard library's own lock: a program may hold it for as long as it likes, and the writer of the
+/// traces would stand still.
+#[cfg(unix)]
+fn write(piece: &[u8]) -> std::io::Result<()> {
+    use std::os::fd::AsFd;
+    let stderr = std::io::stderr().as_fd().try_clone_to_owned()?;
+    std::fs::File::from(stderr).write_all(piece)
+}
+
+#[cfg(not(unix))]
+fn write(piece: &[u8]) -> std::io::Result<()> {
+    std::io::stderr().lock().write_all(piece)
 }
 
 /// Whether stderr takes a [`PIECE`] now, or within a second. A full pipe that nobody reads would hold the caller, and
@@ -79,8 +96,11 @@ fn has_room() -> bool {
 pub(crate) fn once(text: &str) {
     static SAID: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    let said = said.get_or_insert_default();
-    if said.len() < REMEMBERED && said.insert(text.to_owned()) {
+    let all = said.get_or_insert_default();
+    let is_new = all.len() < REMEMBERED && all.insert(text.to_owned());
+    // Nobody else waits for the line to be out.
+    drop(said);
+    if is_new {
         line(format_args!("{text}"));
     }
 }

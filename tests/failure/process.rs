@@ -173,6 +173,49 @@ fn a_forked_child_writes_nothing_and_waits_for_nobody() {
     }
 }
 
+/// A lock that another thread held at the fork is never let go of in the child.
+#[cfg(unix)]
+#[test]
+fn a_forked_child_takes_no_lock_of_its_parents_threads() {
+    let folder = folder();
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_STEPS", "5,every:20000"),
+        ("CANDLE_PROFILE_NONFINITE", "watch"),
+        ("CANDLE_PROFILE_SUMMARY", "off"),
+    ];
+    let arguments = ["fork-beside-threads", "300"];
+    let ran = tests::program::run(
+        env!("CARGO_BIN_EXE_train"),
+        folder.path(),
+        &arguments,
+        &variables,
+    );
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (Some(0), "300 children\n", "")
+    );
+    for trace in traces(folder.path()) {
+        assert_eq!(trace.reason(), None);
+    }
+}
+
+#[test]
+fn a_program_that_keeps_stderr_locked_holds_nobody() {
+    let folder = folder();
+    let variables = [("CANDLE_PROFILE", "traces")];
+    let ran = tests::program::run(
+        env!("CARGO_BIN_EXE_train"),
+        folder.path(),
+        &["stderr-held", "3"],
+        &variables,
+    );
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.stderr.contains("train step 2"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("no progress"), "{}", ran.stderr);
+    assert_eq!(traces(folder.path()).len(), 1);
+}
+
 /// A parent that reads its child's stderr only when the child has ended: a summary for each step is more than the pipe
 /// between them holds.
 #[cfg(unix)]

@@ -1,5 +1,6 @@
 //! Gradients: state, norm and reason of each variable, whatever the store goes through, and exact lists of them.
 
+mod costs;
 mod lists;
 mod moves;
 mod promises;

@@ -1,6 +1,8 @@
 //! What only the health check would object to: said by `finish`, refused by a strict session, whose
 //! traces are valid however they end.
 
+use candle_core::{DType, Device, Tensor};
+use candle_profiler::instrument::candle::tensor_id;
 use candle_profiler::instrument::{MemoryRecord, SpanKind, TensorRecord};
 use candle_profiler::trace::{GradientState, MemoryCategory};
 use candle_profiler::{
@@ -314,6 +316,33 @@ fn a_strict_session_finishes_what_is_right() {
     let verdict = judge(&text);
     assert!(verdict.is_complete(), "{verdict:?}");
     assert!(text.contains(r#""from_tensor":"x","to_tensor":"y""#));
+}
+
+/// What attributes record in the session counts like what is recorded by hand.
+#[test]
+fn a_strict_session_knows_the_tensors_that_attributes_recorded() {
+    #[candle_profiler::profile_span(ops)]
+    #[candle_profiler::record_stats("y")]
+    fn annotated(x: &Tensor) -> candle_core::Result<Tensor> {
+        x.exp()
+    }
+    let x = Tensor::ones(3, DType::F32, &Device::Cpu).unwrap();
+    let text = written(training().strict(), |session| {
+        let entered = session.enter();
+        let step = session.begin_measurement("step");
+        candle_profiler::record_stats("x", &x);
+        let y = annotated(&x).unwrap();
+        session
+            .record_data_edge(&tensor_id(&x), &tensor_id(&y))
+            .unwrap();
+        drop(step);
+        drop(entered);
+        session.finish().unwrap();
+    });
+    let verdict = judge(&text);
+    assert!(verdict.is_complete(), "{verdict:?}");
+    assert!(text.contains(r#""edge_kind":"data""#));
+    assert!(text.contains(r#""op_name":"exp""#));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What spans tell of memory: their thread's balance and peak, nothing of the profiler's own, no tensor kept.
 
+mod graphs;
 mod growth;
 mod spans;
 

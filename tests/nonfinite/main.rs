@@ -225,6 +225,35 @@ fn masks_and_infinities_that_are_meant_are_silent() {
     assert!(ran.stderr.contains("first at [0, 1]"), "{}", ran.stderr);
 }
 
+/// candle's issues 1307 and 2480 are of NaNs whose origin nobody could tell; two ways to get some, and where they come
+/// from.
+#[test]
+fn a_row_that_sees_nothing_is_named_and_its_mask_is_not() {
+    let (_folder, ran) = train("masked-row", &[("CANDLE_PROFILE_STEPS", "1")]);
+    let said = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = "first value that is not finite: weights (f32 [4, 4] in train::exploding::attend): \
+                 4 of 16 values (4 NaN), first at [1, 0]";
+    assert!(said.contains(first), "{said}");
+}
+
+#[test]
+fn a_logarithm_of_zero_is_found_in_the_step_in_which_it_happens() {
+    let watch = [
+        ("CANDLE_PROFILE_NONFINITE", "watch"),
+        ("CANDLE_PROFILE_RECORD", "all,-gradients"),
+    ];
+    let (_folder, ran) = train("log-zero", &watch);
+    let said = lines_of(&ran, "not finite");
+    let [line] = said.as_slice() else {
+        panic!("one line expected: {}", ran.stderr);
+    };
+    // exp(-40 n) leaves the range of f32 at its third step, where -inf itself is no alarm.
+    let found = "products (f32 [2, 2]): 1 of 4 values (1 NaN), first at [1, 1]";
+    assert!(line.contains(found), "{line}");
+    assert!(line.contains(", step 3 of "), "{line}");
+    assert!(line.contains("(step 2)"), "{line}");
+}
+
 #[test]
 fn gradients_of_a_step_without_optimizer_are_a_skipped_step() {
     let (_folder, ran) = train("skipped", &[("CANDLE_PROFILE_NONFINITE", "stop")]);

@@ -221,6 +221,60 @@ fn statements_may_ask_for_their_own_operations() {
     assert_eq!(op(&trace, "cos")["span_id"], *trace.span("inside").id);
 }
 
+/// What a function of the body may give, and what it may not: see the README.
+#[test]
+fn results_of_several_tensors_are_one_operation() {
+    type Three = (Tensor, Tensor, Tensor);
+    fn qkv(x: &Tensor) -> Result<Three> {
+        Ok((x.exp()?, x.sin()?, x.cos()?))
+    }
+    fn plain(x: &Tensor) -> Three {
+        qkv(x).expect("tensors")
+    }
+    fn anyhow(x: &Tensor) -> anyhow::Result<Three> {
+        Ok(qkv(x)?)
+    }
+    fn cached(x: &Tensor) -> Option<(Tensor, Tensor)> {
+        Some((x.exp().ok()?, x.sin().ok()?))
+    }
+    fn own_error(x: &Tensor) -> std::result::Result<Tensor, std::num::ParseIntError> {
+        Ok(x.exp().expect("a tensor"))
+    }
+    #[profile_span(ops(stats))]
+    fn body(x: &Tensor) -> Result<()> {
+        let (q, _, _) = qkv(x)?;
+        let _all = plain(&q);
+        let _all = anyhow(x).expect("tensors");
+        let _cached = cached(x);
+        let _other = own_error(x).expect("a tensor");
+        Ok(())
+    }
+    let x = ones(2, 2);
+    let (output, trace) = region(|| body(&x));
+    output.expect("tensors");
+    assert_eq!(names(&trace), ["qkv", "plain", "anyhow", "cached"]);
+    assert_eq!(trace.kind("tensor_stats").len(), 3 + 3 + 3 + 2);
+}
+
+/// A closure over references is given references of references.
+#[test]
+fn operands_behind_two_references_are_inputs() {
+    #[profile_span(ops)]
+    fn products(w: &Tensor, a: &Tensor, b: &Tensor) -> Result<Vec<Tensor>> {
+        [a, b].iter().map(|p| w.matmul(p)).collect()
+    }
+    let (w, a, b) = (ones(4, 4), ones(4, 2), ones(4, 3));
+    let (output, trace) = region(|| products(&w, &a, &b));
+    output.expect("tensors");
+    let bytes: Vec<&Value> = trace
+        .kind("op")
+        .into_iter()
+        .filter(|op| op["op_name"] == "matmul")
+        .map(|op| &op["input_dense_bytes"])
+        .collect();
+    assert_eq!(bytes, [64 + 32, 64 + 48]);
+}
+
 /// The gradient of a body with `ops` is the gradient without, bit by bit.
 #[test]
 fn gradients_are_the_same() -> Result<()> {

@@ -113,10 +113,13 @@ fn statistics_of_a_returned_value_are_taken_after_its_span() {
         tensor.clone()
     }
     let ((), trace) = region(|| drop(quick(&large())));
-    assert_eq!(overhead(&trace, "quick"), None);
+    // A look at what comes out, without its elements.
+    let look = overhead(&trace, "quick").unwrap_or(0);
     let cost = trace.measured().end["overhead_ns"]
         .as_u64()
         .expect("a cost");
+    let cost = cost - look;
+    assert!(look < cost / 10, "{look} {cost}");
     let quick = trace.span("quick");
     let measured = trace.measured();
     assert!(

@@ -71,6 +71,26 @@ fn the_golden_trace_is_read_as_what_it_says() {
 }
 
 #[test]
+fn what_is_open_in_an_old_trace_lasts_until_the_last_that_is_told() {
+    let whole = golden("all-events.trace6.jsonl");
+    let lines = whole.lines().filter(|line| {
+        let open = ["s1", "s2", "s3"].map(|id| format!("\"span_end\",\"id\":\"{id}\""));
+        !open.iter().any(|end| line.contains(end))
+    });
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    let document = candle_profiler::trace::parse_trace_reader(text.as_bytes()).expect("it parses");
+    assert_eq!(document.terminal.timestamp_ns, 85_176);
+    let folder = tests::folder();
+    put(folder.path(), "open.jsonl", &text);
+    let value = super::json(folder.path(), &["summary", "--json", "open.jsonl"]);
+    // The region starts at 441 ns.
+    assert_eq!(value["measured_ns"], 85_176 - 441);
+    let summary = well(folder.path(), &["summary", "open.jsonl"]);
+    let problem = "still open at the end: train::step, train::step/forward\n";
+    assert!(summary.contains(problem), "{summary}");
+}
+
+#[test]
 fn trace_9_is_read_too() {
     let text = golden("all-events.trace10.jsonl").replace("trace/10", "trace/9");
     let without: String = text

@@ -169,7 +169,8 @@ fn the_norm_of_the_gradients_is_shown_once() {
             "gradient norm 5"
         ]
     );
-    let labels: Vec<String> = rows(&["summary", "same.jsonl", "same.jsonl"])
+    put(folder.path(), "again.jsonl", &trace(5.0));
+    let labels: Vec<String> = rows(&["summary", "same.jsonl", "again.jsonl"])
         .iter()
         .map(|row| row.split(' ').next().unwrap_or_default().to_owned())
         .collect();
@@ -396,4 +397,240 @@ fn a_failed_step_and_one_that_is_not_finite_are_told_by_their_numbers() {
         each.contains("train_step: train step 3 on cpu, failed after 50 ns"),
         "{each}"
     );
+}
+
+#[test]
+fn the_middle_of_the_steps_is_that_of_those_that_ended_well() {
+    let folder = tests::folder();
+    let path = folder.path();
+    put(path, "a.jsonl", &sample::simple(2, 500_000, 1.0));
+    put(path, "b.jsonl", &sample::simple(3, 900_000, 1.0));
+    let title = |arguments: &[&str]| {
+        let text = well(path, arguments);
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let two = "train_step: 2 train steps (2 … 3) on cpu, median 700 µs";
+    assert_eq!(title(&["summary", "a.jsonl", "b.jsonl"]), two);
+    // One file under several names is one step.
+    let all = ["summary", "a.jsonl", "*.jsonl", "./b.jsonl"];
+    assert_eq!(title(&all), two);
+    let failed = Lines::new(4, 100, json!({}), STAMP)
+        .measured("train_step", (10, 60), json!({}))
+        .failed("no luck")
+        .end();
+    put(path, "c.jsonl", &failed);
+    assert_eq!(
+        title(&["summary", "a.jsonl", "b.jsonl", "c.jsonl"]),
+        "train_step: 3 train steps (2 … 4) on cpu, median 700 µs, 1 failed"
+    );
+    put(path, "d.jsonl", &failed);
+    assert_eq!(
+        title(&["summary", "c.jsonl", "d.jsonl"]),
+        "train_step: 2 train steps (4 … 4) on cpu, 2 failed"
+    );
+    // Steps on another device are no steps of the same kind.
+    let other = sample::simple(5, 10_000, 1.0).replace("\"cpu\"", "\"cuda:0\"");
+    put(path, "e.jsonl", &other);
+    let text = well(path, &["summary", "a.jsonl", "b.jsonl", "e.jsonl"]);
+    assert!(text.starts_with(two), "{text}");
+    let one = "\ntrain_step: 1 train step (5) on cuda:0, median 10.0 µs\n";
+    assert!(text.contains(one), "{text}");
+}
+
+#[test]
+fn over_steps_a_call_of_the_regions_name_has_its_own_row() {
+    let folder = tests::folder();
+    let path = folder.path();
+    for step in [2, 3] {
+        let trace = Lines::new(step, 2_000, json!({}), STAMP)
+            .measured("train_step", (10, 510), json!({}))
+            .span(
+                "s3",
+                Some("s2"),
+                "train_step",
+                (20, 418),
+                json!({}),
+                json!({}),
+            );
+        put(path, &format!("step{step}.jsonl"), &trace.end());
+    }
+    let text = well(path, &["summary", "step2.jsonl", "step3.jsonl"]);
+    let rows: Vec<String> = text
+        .lines()
+        .filter(|line| line.starts_with("  train_step "))
+        .map(|line| {
+            line.split_whitespace()
+                .skip(2)
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    let row = |time: &str| [time; 4].map(|time| format!("{time} ns")).join(" ");
+    assert_eq!(rows, [row("500"), row("398")], "{text}");
+    let value = json(path, &["summary", "--json", "step2.jsonl", "step3.jsonl"]);
+    let rows = &value["groups"][0]["rows"];
+    assert_eq!(
+        (&rows[0]["measured"], &rows[0]["values"]),
+        (&json!(true), &json!([500.0, 500.0]))
+    );
+    assert_eq!(rows[1]["measured"], false);
+}
+
+#[test]
+fn storages_count_in_the_order_of_time_and_are_something_recorded() {
+    let folder = tests::folder();
+    let storage = |at: u64, id: &str, action: &str| {
+        json!({
+            "kind": "memory", "timestamp_ns": at, "storage_id": id, "tensor_id": id, "span_id": "s2", "device": "cpu",
+            "bytes": 1_000_000, "action": action, "shape": [1_000_000], "dtype": "u8", "category": "activation",
+        })
+    };
+    // `b` comes when `a` is gone, though its line is before.
+    let trace = Lines::new(2, 9_000, json!({}), STAMP)
+        .measured("train_step", (10, 8_000), json!({}))
+        .line(&storage(2_000, "a", "alloc"))
+        .line(&storage(4_000, "b", "alloc"))
+        .line(&storage(3_000, "a", "free"))
+        .line(&storage(5_000, "b", "free"))
+        .end();
+    put(folder.path(), "memory.jsonl", &trace);
+    let value = json(folder.path(), &["summary", "--json", "memory.jsonl"]);
+    let peak = &value["memory"]["recorded_storages_peak_bytes"];
+    assert_eq!(peak, 1_000_000);
+    let document = candle_profiler::trace::parse_trace_reader(trace.as_bytes()).expect("a trace");
+    assert_eq!(json!(document.build_summary().logical_peak_bytes), *peak);
+    let text = well(folder.path(), &["summary", "memory.jsonl"]);
+    assert!(!text.contains("nothing is recorded"), "{text}");
+}
+
+#[test]
+fn call_sites_of_one_name_have_their_own_rows() {
+    let folder = tests::folder();
+    let place = |file: &str| json!({"file": file, "line": 7});
+    // What tells no place is of the site that was there first.
+    let trace = Lines::new(2, 9_000, json!({}), STAMP)
+        .measured("train_step", (10, 8_000), json!({}))
+        .span(
+            "s3",
+            Some("s2"),
+            "forward",
+            (20, 120),
+            place("src/a.rs"),
+            json!({}),
+        )
+        .span(
+            "s4",
+            Some("s2"),
+            "forward",
+            (200, 500),
+            place("src/b.rs"),
+            json!({}),
+        )
+        .span(
+            "s5",
+            Some("s2"),
+            "forward",
+            (600, 650),
+            json!({}),
+            json!({}),
+        )
+        .end();
+    put(folder.path(), "two.jsonl", &trace);
+    let text = well(folder.path(), &["summary", "two.jsonl", "--width", "100"]);
+    let rows: Vec<String> = text
+        .lines()
+        .filter(|line| line.contains("forward ("))
+        .map(|line| {
+            line.split_whitespace()
+                .take(6)
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "forward (src/b.rs:7) 1 300 ns 300",
+            "forward (src/a.rs:7) 2 150 ns 150",
+        ],
+        "{text}"
+    );
+}
+
+#[test]
+fn parts_on_two_threads_at_once_take_their_time_once() {
+    let folder = tests::folder();
+    let forward = json!({"step": "forward"});
+    let elsewhere = json!({"step": "forward", "thread": 1, "thread_name": "pool"});
+    let trace = Lines::new(2, 600_000, json!({}), STAMP)
+        .measured("train_step", (10, 500_010), json!({}))
+        .span("s3", Some("s2"), "left", (100, 250_100), forward, json!({}))
+        .span(
+            "s4",
+            Some("s2"),
+            "right",
+            (100, 250_100),
+            elsewhere,
+            json!({}),
+        )
+        .end();
+    put(folder.path(), "parts.jsonl", &trace);
+    let value = json(folder.path(), &["summary", "--json", "parts.jsonl"]);
+    assert_eq!(
+        value["parts_ns"],
+        json!({"forward": 250_000, "backward": 0, "optimizer": 0, "rest": 250_000})
+    );
+    let text = well(folder.path(), &["summary", "parts.jsonl"]);
+    for row in ["forward 250 µs 50.0%", "rest 250 µs 50.0%"] {
+        let found = text
+            .lines()
+            .any(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") == row);
+        assert!(found, "{row}\n{text}");
+    }
+}
+
+#[test]
+fn the_trees_of_ranks_are_no_calls() {
+    let folder = tests::folder();
+    let path = folder.path();
+    // Both ranks go forward in the same half of the region.
+    for rank in ["0", "1"] {
+        let trace = Lines::new(2, 1_000, json!({"rank": rank, "world_size": "2"}), STAMP)
+            .measured("train_step", (100, 700), json!({}))
+            .span(
+                "s3",
+                Some("s2"),
+                "forward",
+                (200, 500),
+                json!({"step": "forward"}),
+                json!({}),
+            );
+        put(path, &format!("r{rank}.jsonl"), &trace.end());
+    }
+    well(path, &["merge", "r0.jsonl", "r1.jsonl", "-o", "all.jsonl"]);
+    let value = json(path, &["summary", "--json", "--tree", "all.jsonl"]);
+    assert_eq!(
+        value["parts_ns"],
+        json!({"forward": 300, "backward": 0, "optimizer": 0, "rest": 300})
+    );
+    let names: Vec<_> = value["sites"].as_array().expect("sites").iter().collect();
+    assert!(
+        names
+            .iter()
+            .all(|site| !site["name"].to_string().contains("rank")),
+        "{names:?}"
+    );
+    let text = well(path, &["summary", "--tree", "all.jsonl"]);
+    let tree = text.split("tree of calls").nth(1).expect("a tree");
+    for rank in ["rank 0", "rank 1"] {
+        let line = tree.lines().find(|line| line.contains(rank)).expect(rank);
+        assert!(line.ends_with(" -"), "{line}");
+        assert!(
+            !text
+                .split("tree of calls")
+                .next()
+                .unwrap_or_default()
+                .contains(rank)
+        );
+    }
 }

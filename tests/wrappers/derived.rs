@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use candle_core::{DType, Device, Tensor};
-use candle_profiler::{Observe, ObserveScalar, record_scalar, record_stats};
+use candle_profiler::{Observe, ObserveExt, ObserveScalar, record_scalar, record_stats};
 use tests::capturing::region;
 
 fn tensor(value: f32) -> Tensor {
@@ -184,5 +184,24 @@ fn numbers_of_a_struct_are_each_recorded() {
     assert_eq!(
         found,
         expected.map(|(label, mean)| (label.to_owned(), mean))
+    );
+}
+
+/// The derive brings the trait of its name along, beside the one for tensors in a chain.
+#[test]
+fn both_traits_may_be_in_scope() {
+    let (seen, trace) = region(|| -> candle_core::Result<()> {
+        let x = &tensor(1.0);
+        x.observe("borrowed");
+        tensor(2.0).observe("owned");
+        tensor(3.0).exp().observe("result")?;
+        record_stats("derived", &Pair(tensor(4.0), "", tensor(5.0)));
+        Ok(())
+    });
+    seen.expect("tensors");
+    let labels: Vec<String> = trace.means().into_iter().map(|(label, _)| label).collect();
+    assert_eq!(
+        labels,
+        ["borrowed", "owned", "result", "derived/0", "derived/2"]
     );
 }

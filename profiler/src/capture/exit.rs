@@ -1,9 +1,10 @@
 //! The end of the program: captures that are still open are closed, and what was not reached is said.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::counter;
+use super::fork::is_owner;
 use super::schedule::Seen;
 use super::state;
 use crate::record::{End, Session};
@@ -12,43 +13,15 @@ use crate::say::say;
 /// Captures that may be open.
 static OPEN: Mutex<Vec<Weak<Session>>> = Mutex::new(Vec::new());
 
-/// This process is a forked child of the one that switched profiling on.
-static FORKED: AtomicBool = AtomicBool::new(false);
-
 unsafe extern "C" {
     /// C standard, `stdlib.h`: calls `callback` when the process ends by `exit` or by a return from `main`.
     safe fn atexit(callback: extern "C" fn()) -> std::ffi::c_int;
-}
-
-#[cfg(unix)]
-unsafe extern "C" {
-    /// POSIX, `pthread.h`: calls `child` in the child of each fork.
-    safe fn pthread_atfork(
-        prepare: Option<extern "C" fn()>,
-        parent: Option<extern "C" fn()>,
-        child: Option<extern "C" fn()>,
-    ) -> std::ffi::c_int;
 }
 
 /// Asks to be called at the end of the program.
 pub(super) fn register() {
     // Where there is no room for another handler, the program ends without a notice.
     let _ = atexit(at_exit);
-    #[cfg(unix)]
-    let _ = pthread_atfork(None, None, Some(in_child));
-}
-
-/// A forked child has its parent's captures in memory, but neither their files nor their writer. Only what may be
-/// done between a fork and an exec is done here: three stores.
-#[cfg(unix)]
-extern "C" fn in_child() {
-    FORKED.store(true, Ordering::Relaxed);
-    crate::record::forget_all();
-}
-
-/// Whether this process is the one that switched profiling on.
-pub(crate) fn is_owner() -> bool {
-    !FORKED.load(Ordering::Relaxed)
 }
 
 /// Remembers a capture that the end of the program must close.

@@ -11,6 +11,7 @@ pub use settings::{Complaint, Config, SummaryTo, SyncMode};
 
 mod counter;
 mod exit;
+mod fork;
 mod open;
 mod panics;
 mod region;
@@ -21,7 +22,7 @@ mod turns;
 
 pub(crate) use counter::{Active, Call, current_call, of_name as counter_of, watched_ordinal};
 pub use counter::{capture_next, not_a_step};
-pub(crate) use exit::is_owner;
+pub(crate) use fork::is_owner;
 pub(crate) use panics::panic_reason;
 pub use region::{Arguments, Details, Key, Measured};
 pub(crate) use region::{Capture, async_call, async_inside, current_or_off};

@@ -38,10 +38,6 @@ pub(super) struct Wanted<'a> {
 
 /// Opens a capture; `None` where that cannot be, which has been said.
 pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Session>> {
-    if !exit::is_owner() {
-        // A forked child: what follows was set up for its parent.
-        return None;
-    }
     panics::watch();
     for leftover in state.files.leftovers() {
         say!("{}", leftover.line);

@@ -136,7 +136,7 @@ pub struct Measured(State_);
 enum State_ {
     /// Profiling is off, or the call is counted elsewhere.
     Off,
-    /// Inside another measured call: a plain span.
+    /// Inside another measured call: a plain span. As it does, the whole stays on its thread.
     Inside(Span),
     /// Counted, not captured.
     Counted(
@@ -243,7 +243,7 @@ impl Measured {
             }
             State_::Captured(capture, _active) => {
                 capture.end_span();
-                Ended(Place::Elsewhere(Box::new(Elsewhere::Capture(capture))))
+                Ended::at(Place::Elsewhere(Box::new(Elsewhere::Capture(capture))))
             }
         }
     }

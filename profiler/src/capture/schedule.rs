@@ -51,6 +51,9 @@ pub(crate) struct Seen<'a> {
     pub(crate) last_step: Option<i128>,
 }
 
+/// So many items a list may have: each measured call asks them all.
+const MOST_ITEMS: usize = 1000;
+
 impl Schedule {
     /// What may be written.
     pub(crate) const ALLOWED: &'static str =
@@ -59,10 +62,15 @@ impl Schedule {
     /// Reads a list of steps; blank is the default.
     ///
     /// # Errors
-    /// Names the item that is no step, an empty range, and step 0 without a name.
+    /// Names the item that is no step, an empty range, and step 0 without a name; a list that is too long.
     pub(crate) fn parse(subject: &'static str, text: &str) -> Result<Schedule, Complaint> {
         if text.trim().is_empty() {
             return Ok(Schedule::default());
+        }
+        let count = text.split(',').count();
+        if count > MOST_ITEMS {
+            let why = format!("{count} items are more than {MOST_ITEMS}; write ranges");
+            return Err(Complaint::new(subject, text, why, Self::ALLOWED));
         }
         let items: Result<Vec<Item>, String> = text.split(',').map(Item::parse).collect();
         match items {
@@ -390,6 +398,11 @@ mod tests {
             assert!(line.contains("every:100"), "{line}");
             assert!(!line.contains('\n'));
         }
+        let most = vec!["2"; MOST_ITEMS].join(",");
+        assert!(Schedule::parse("STEPS", &most).is_ok());
+        let line = Schedule::parse("STEPS", &format!("{most},2")).unwrap_err();
+        let line = line.to_string();
+        assert!(line.contains("1001 items are more than 1000"), "{line}");
         let least = format!("f:{0}..{0}", i128::MIN);
         assert!(Schedule::parse("STEPS", &least).is_err());
     }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::exit;
 use super::files::Files;
+use super::fork::{self, is_owner};
 use super::rank::Rank;
 use super::settings::{Config, Plane, Settings, SummaryTo, Target, misspelt};
 use crate::say::say;
@@ -35,8 +36,18 @@ pub(crate) fn is_off() -> bool {
     SWITCH.load(Ordering::Relaxed) == OFF
 }
 
+/// In a forked child: profiling is off, as far as everything that may be asked without a lock tells.
+#[cfg(unix)]
+pub(super) fn switch_off() {
+    SWITCH.store(OFF, Ordering::Relaxed);
+    crate::nonfinite::set_watching(false);
+}
+
 /// The settings; `None`: profiling is off.
 pub(crate) fn state() -> Option<&'static State> {
+    if !is_owner() {
+        return None;
+    }
     let state = STATE.get_or_init(|| {
         let configured = CONFIGURED
             .lock()
@@ -50,6 +61,7 @@ pub(crate) fn state() -> Option<&'static State> {
         if settings.target == Target::Off {
             return None;
         }
+        fork::register();
         exit::register();
         if let SummaryTo::File(path) = &mut settings.summary
             && let Ok(absolute) = std::path::absolute(&*path)
@@ -90,7 +102,7 @@ fn from_environment(get: &dyn Fn(&str) -> Option<OsString>) -> Settings {
 
 /// The settings, if annotated code has run and profiling is on.
 pub(super) fn known() -> Option<&'static State> {
-    STATE.get()?.as_ref()
+    STATE.get()?.as_ref().filter(|_| is_owner())
 }
 
 /// Whether captures hold this kind of evidence.
@@ -147,7 +159,9 @@ pub fn set_rank(rank: u64, world: u64) {
         rank,
         world: Some(world),
     };
-    *RANK.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+    if is_owner() {
+        *RANK.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+    }
 }
 
 impl State {

@@ -21,10 +21,10 @@ pub(super) struct Arguments {
     /// The traces after
     #[arg(last = true, value_name = "AFTER")]
     after: Vec<PathBuf>,
-    /// Exit 1 if the measured region got slower by more: `10%`, or as a factor `1.1`
+    /// Exit 1 if a measured region got slower by more: `10%`, or as a factor `1.1`
     #[arg(long, value_parser = factor)]
     max_slowdown: Option<f64>,
-    /// Exit 1 if statistics differ by more than this share (`0.001`, `0.1%`), or a label is on one side only
+    /// Exit 1 if statistics differ by more than this share (`0.001`, `0.1%`), or a label or a step is on one side only
     #[arg(long, value_parser = share)]
     tolerance: Option<f64>,
     /// Compare tensors of different types too, as a port to another precision needs it
@@ -44,10 +44,13 @@ const USUAL_TOLERANCE: f64 = 1e-3;
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
     let (before, after) = match (arguments.before.as_slice(), arguments.after.as_slice()) {
         ([before, after], []) => (std::slice::from_ref(before), std::slice::from_ref(after)),
-        (before, []) => bail!(
-            "diff takes two arguments, {} were given; of sets, `--` parts the sides",
-            before.len()
-        ),
+        (before, []) => {
+            let given = match before.len() {
+                1 => "one was given".to_owned(),
+                given => format!("{given} were given"),
+            };
+            bail!("diff takes two arguments, {given}; of sets, `--` parts the sides")
+        }
         (before, after) => (before, after),
     };
     let read = |paths: &[PathBuf]| -> Result<Vec<Facts>> {

@@ -1,5 +1,6 @@
 //! `candle-profile summary`: what a person wants to know of a trace, or of many.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -32,7 +33,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
-    let inputs = input::all(&arguments.traces)?;
+    let inputs = each_once(input::all(&arguments.traces)?);
     let single = inputs.len() == 1 || arguments.each || arguments.tree;
     let mut steps = Vec::new();
     let mut list = Vec::new();
@@ -65,6 +66,16 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         }
     }
     Ok(Verdict::Well)
+}
+
+/// A file that is named twice, by itself and by a pattern, is no step more.
+fn each_once(inputs: Vec<input::Input>) -> Vec<input::Input> {
+    let mut seen = HashSet::new();
+    let mut is_new = |input: &input::Input| match input.file() {
+        Some(path) => seen.insert(path.canonicalize().unwrap_or_else(|_| path.to_path_buf())),
+        None => true,
+    };
+    inputs.into_iter().filter(|input| is_new(input)).collect()
 }
 
 fn as_json(name: &str, fed: &Fed, tree: bool) -> serde_json::Value {

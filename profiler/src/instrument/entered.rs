@@ -1,10 +1,9 @@
 //! A session by hand as the attributes and free functions see it: made current on a thread.
 
-use super::records::SpanId;
+use super::records::{DeviceMemoryRecord, SpanId};
 use super::session::TraceSession;
 use super::shared::Shared;
 use crate::record::{Entered, Evidence, Recorder};
-use crate::trace::TraceEvent;
 
 impl TraceSession {
     /// Makes this session current on this thread until the guard is dropped: annotated functions and the free
@@ -19,16 +18,12 @@ impl TraceSession {
 }
 
 impl Shared {
-    /// Records what an attribute observed, in `span`, or the innermost span of this thread. A fault is the session's: it shows
-    /// when the session is finished.
+    /// Records what an attribute observed, in `span`, or the innermost span of this thread, under the rules for what is
+    /// recorded by hand. A failed write makes the session fail, and is told when that is finished.
     pub(crate) fn observe(&self, span: Option<SpanId>, evidence: Evidence) {
         let span = span.unwrap_or_else(|| self.top());
-        let span_id = super::records::span_name(span.raw());
-        let event = match evidence {
-            Evidence::Statistics { mut event, .. } => {
-                event.span_id = span_id;
-                TraceEvent::TensorStats(*event)
-            }
+        let _ = match evidence {
+            Evidence::Statistics { event, .. } => self.record_stats(span, *event),
             #[cfg(feature = "candle")]
             Evidence::Later(later) => {
                 // A session by hand has no region whose end could be waited for.
@@ -36,32 +31,35 @@ impl Shared {
                 return self.observe(Some(span), later.take());
             }
             Evidence::Scalar { mut event, .. } => {
-                event.span_id = span_id;
                 event.extra = None;
-                TraceEvent::TensorStats(*event)
+                self.record_stats(span, *event)
             }
             Evidence::Tensor(mut event) => {
-                event.span_id = span_id;
                 event.extra = None;
-                TraceEvent::Tensor(*event)
+                self.record_tensor_event(span, *event)
             }
-            Evidence::DeviceMemory(mut event) => {
-                event.timestamp_ns = self.elapsed_ns();
-                TraceEvent::DeviceMemory(*event)
-            }
+            Evidence::DeviceMemory(event) => self.record_device_memory(DeviceMemoryRecord {
+                device: &event.device,
+                used_bytes: event.used_bytes,
+                free_bytes: event.free_bytes,
+                reserved_bytes: event.reserved_bytes,
+                capacity_bytes: event.capacity_bytes,
+                timestamp_ns: None,
+            }),
             Evidence::Op {
                 mut event,
                 from,
                 to,
             } => {
-                event.span_id = span_id;
-                event.duration_ns = crate::record::clock().delta_as_nanos(from, to);
-                event.timestamp_ns = self.elapsed_ns().saturating_sub(event.duration_ns);
-                TraceEvent::Op(*event)
+                let now = self.elapsed_ns();
+                let took = crate::record::clock().delta_as_nanos(from, to);
+                // A call may leave a span open that began inside it.
+                event.timestamp_ns = now.saturating_sub(took).max(self.start_of(span)).min(now);
+                event.duration_ns = took.min(now - event.timestamp_ns);
+                self.record_op_event(span, *event)
             }
             Evidence::Gradient { event, .. } => {
-                let _ = self.record_gradient(event.root, event.key, event.state, event.norm);
-                return;
+                self.record_gradient(event.root, event.key, event.state, event.norm)
             }
             // Who opens a session by hand says where it ends; what cuts a graph is judged at the end of a region.
             Evidence::Crossing { .. }
@@ -70,9 +68,5 @@ impl Shared {
             | Evidence::Detaches(_) => return,
             Evidence::Note(problem) => return crate::say::once(&problem),
         };
-        if let Ok(mut state) = self.state() {
-            // A failed write makes the session fail, and is told by `finish`.
-            let _ = state.output.write(&event);
-        }
     }
 }

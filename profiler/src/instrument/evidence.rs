@@ -56,26 +56,12 @@ impl Shared {
     }
 
     pub(super) fn record_op(&self, span: SpanId, op: OpRecord<'_>) -> Result<()> {
-        let mut state = self.state()?;
-        let now = self.elapsed_ns();
         let timestamp_ns = match op.timestamp_ns {
-            0 => now.saturating_sub(op.duration_ns),
+            0 => self.elapsed_ns().saturating_sub(op.duration_ns),
             given => given,
         };
-        let end_ns = timestamp_ns.saturating_add(op.duration_ns);
-        let evidence = Evidence {
-            code: OP_OUTSIDE,
-            what: op.op_name,
-            start_ns: timestamp_ns,
-            end_ns,
-        };
-        state.within_span(span, &evidence, now)?;
-        for tensor in op.inputs.iter().map(String::as_str).chain(op.output) {
-            state.checks.tensor(tensor);
-        }
-        state.latest_ns = state.latest_ns.max(end_ns);
-        state.output.write(&TraceEvent::Op(OpEvent {
-            span_id: span_name(span.0),
+        let event = OpEvent {
+            span_id: String::new(),
             op_name: op.op_name.to_owned(),
             inputs: op.inputs.to_vec(),
             output: op.output.map(str::to_owned),
@@ -90,15 +76,32 @@ impl Shared {
                 op.dtype,
             ),
             input_dense_bytes: op.input_dense_bytes,
-        }))
+        };
+        self.record_op_event(span, event)
+    }
+
+    /// The same of an event; its span's name is filled in.
+    pub(super) fn record_op_event(&self, span: SpanId, mut event: OpEvent) -> Result<()> {
+        let mut state = self.state()?;
+        let end_ns = event.timestamp_ns.saturating_add(event.duration_ns);
+        let evidence = Evidence {
+            code: OP_OUTSIDE,
+            what: &event.op_name,
+            start_ns: event.timestamp_ns,
+            end_ns,
+        };
+        state.within_span(span, &evidence, self.elapsed_ns())?;
+        for tensor in event.inputs.iter().chain(&event.output) {
+            state.checks.tensor(tensor);
+        }
+        state.latest_ns = state.latest_ns.max(end_ns);
+        event.span_id = span_name(span.0);
+        state.output.write(&TraceEvent::Op(event))
     }
 
     pub(super) fn record_tensor(&self, span: SpanId, tensor: TensorRecord<'_>) -> Result<()> {
-        let mut state = self.state()?;
-        state.known_span(span)?;
-        state.checks.tensor(tensor.tensor_id);
-        state.output.write(&TraceEvent::Tensor(TensorEvent {
-            span_id: span_name(span.0),
+        let event = TensorEvent {
+            span_id: String::new(),
             tensor_id: tensor.tensor_id.to_owned(),
             label: tensor.label.map(str::to_owned),
             shape: tensor.shape.to_vec(),
@@ -108,7 +111,17 @@ impl Shared {
             dense_bytes: resolve_dense_tensor_bytes(tensor.dense_bytes, tensor.shape, tensor.dtype),
             category: tensor.category,
             extra: None,
-        }))
+        };
+        self.record_tensor_event(span, event)
+    }
+
+    /// The same of an event; its span's name is filled in.
+    pub(super) fn record_tensor_event(&self, span: SpanId, mut event: TensorEvent) -> Result<()> {
+        let mut state = self.state()?;
+        state.known_span(span)?;
+        state.checks.tensor(&event.tensor_id);
+        event.span_id = span_name(span.0);
+        state.output.write(&TraceEvent::Tensor(event))
     }
 
     pub(super) fn record_scalar(&self, span: SpanId, label: &str, value: f64) -> Result<()> {
@@ -118,7 +131,7 @@ impl Shared {
         self.record_stats(
             span,
             TensorStatsEvent {
-                span_id: span_name(span.0),
+                span_id: String::new(),
                 label: label.to_owned(),
                 shape: Vec::new(),
                 dtype: "f64".to_owned(),
@@ -144,13 +157,13 @@ impl Shared {
         check_label(label)?;
         let statistics = crate::tensor::stats::statistics(tensor)
             .with_context(|| format!("statistics of the tensor labelled {label:?}"))?;
-        let mut event =
+        let event =
             crate::tensor::statistics_event(label, tensor.dims(), tensor.dtype(), statistics);
-        event.span_id = span_name(span.0);
         self.record_stats(span, event)
     }
 
-    fn record_stats(&self, span: SpanId, event: TensorStatsEvent) -> Result<()> {
+    /// The statistics that an event holds; its span's name is filled in.
+    pub(super) fn record_stats(&self, span: SpanId, mut event: TensorStatsEvent) -> Result<()> {
         check_label(&event.label)?;
         let counted = crate::trace::memory::exact_elem_count(&event.shape);
         ensure!(
@@ -162,6 +175,7 @@ impl Shared {
         );
         let mut state = self.state()?;
         state.known_span(span)?;
+        event.span_id = span_name(span.0);
         state.output.write(&TraceEvent::TensorStats(event))
     }
 

@@ -134,7 +134,11 @@ fn holds(values: &[Option<&dyn Observe>]) -> bool {
 #[cfg(feature = "candle")]
 #[cold]
 fn notice(taken: &[Option<&dyn Observe>]) -> Given {
-    crate::tensor::cut::given(&|each| show(taken, each))
+    let mut given = Given::default();
+    crate::record::Ended::here().record(|_| {
+        given = crate::tensor::cut::given(&|each| show(taken, each));
+    });
+    given
 }
 
 /// The text of the function whose span this is detaches what calls by these names give, separated by blanks.

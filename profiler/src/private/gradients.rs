@@ -37,10 +37,10 @@ impl super::Hidden {
 
 /// Looks at the arguments of a function that differentiates or optimizes: a loss, or what came of one.
 #[inline]
-pub fn descends(losses: &[Option<&dyn Observe>], stores: &[Option<&dyn HoldsGradients>]) {
+pub fn backward_evidence(losses: &[Option<&dyn Observe>], stores: &[Option<&dyn HoldsGradients>]) {
     #[cfg(feature = "candle")]
     if crate::record::recorder().is_some() {
-        watched::descends(losses, stores);
+        watched::backward_evidence(losses, stores);
     }
     let _ = (losses, stores);
 }
@@ -98,7 +98,7 @@ mod watched {
         }
     }
 
-    pub(super) fn descends(
+    pub(super) fn backward_evidence(
         losses: &[Option<&dyn Observe>],
         stores: &[Option<&dyn HoldsGradients>],
     ) {
@@ -140,14 +140,15 @@ mod watched {
     /// Notes the label and the loss among `arguments`.
     #[inline]
     pub fn noted_of_loss(root: Option<String>, arguments: &[Option<&dyn Observe>]) -> Noted {
-        if recorder().is_none() {
-            return Noted(None);
-        }
-        Noted(Some(Box::new(Known {
-            root,
-            listed: None,
-            loss: loss_among(arguments),
-        })))
+        let mut noted = Noted(None);
+        Ended::here().record(|_| {
+            noted.0 = Some(Box::new(Known {
+                root,
+                listed: None,
+                loss: loss_among(arguments),
+            }));
+        });
+        noted
     }
 
     /// The same with the variables that the program lists.
@@ -158,24 +159,25 @@ mod watched {
         arguments: &[Option<&dyn Observe>],
         vars: impl FnOnce(&mut dyn FnMut(Option<&str>, &Tensor)) -> bool,
     ) -> Noted {
-        if recorder().is_none() {
-            return Noted(None);
-        }
-        let mut entries = Vec::new();
-        let shown = vars(&mut |name, tensor| entries.push(Entry::of(name, tensor)));
-        let listed = shown.then_some(entries);
-        if listed.is_none() {
-            crate::say::once(&format!(
-                "{}:{}: the program holds the lock of these variables, so those of the loss are recorded",
-                site.0.file(),
-                site.0.line()
-            ));
-        }
-        Noted(Some(Box::new(Known {
-            root,
-            listed,
-            loss: loss_among(arguments),
-        })))
+        let mut noted = Noted(None);
+        Ended::here().record(|_| {
+            let mut entries = Vec::new();
+            let shown = vars(&mut |name, tensor| entries.push(Entry::of(name, tensor)));
+            let listed = shown.then_some(entries);
+            if listed.is_none() {
+                crate::say::once(&format!(
+                    "{}:{}: the program holds the lock of these variables, so those of the loss are recorded",
+                    site.0.file(),
+                    site.0.line()
+                ));
+            }
+            noted.0 = Some(Box::new(Known {
+                root,
+                listed,
+                loss: loss_among(arguments),
+            }));
+        });
+        noted
     }
 
     /// The first tensor that is a single number and depends on a variable.
@@ -236,8 +238,10 @@ mod watched {
             && at.wants(Plane::Gradients)
             && let Some(grads) = argument.store()
         {
-            with_request(site, &noted, |request, session| {
-                at.record(|emit| tensor::norm_after(request, grads, session, emit));
+            at.record(|emit| {
+                with_request(site, &noted, |request, session| {
+                    tensor::norm_after(request, grads, session, emit);
+                });
             });
         }
     }
@@ -247,8 +251,8 @@ mod watched {
         if !at.wants(Plane::Gradients) {
             return;
         }
-        with_request(site, noted, |request, session| {
-            at.record(|emit| {
+        at.record(|emit| {
+            with_request(site, noted, |request, session| {
                 let mut pass = tensor::stored(grads);
                 if let Some(loss) = noted.0.as_ref().and_then(|known| known.loss.as_ref()) {
                     pass.root = Some(loss.serial);

@@ -92,7 +92,7 @@ mod tensors {
     use crate::allocator::uncounted;
     use crate::capture::Plane;
     use crate::instrument::candle::{device_label, dtype_label, tensor_id};
-    use crate::nonfinite::{self, watching};
+    use crate::nonfinite::{self, Found, watching};
     use crate::record::{Crossed, Ended, Evidence, RecordSite, clock, recorder};
     use crate::tensor::cut::{self, Given, Visit};
     use crate::trace::{OpEvent, dense_tensor_bytes};
@@ -126,7 +126,7 @@ mod tensors {
     }
 
     /// What a call gave.
-    struct Result {
+    struct Output {
         /// The span that was open: only calls of the same one are its arguments'.
         token: u64,
         end: u64,
@@ -136,10 +136,10 @@ mod tensors {
 
     /// What the latest calls of a thread gave, in their order.
     #[derive(Default)]
-    struct Results {
+    struct Outputs {
         /// How many have left the list at its front.
         gone: u64,
-        list: VecDeque<Result>,
+        list: VecDeque<Output>,
         /// The tensors that calls have given.
         known: VecDeque<TensorId>,
     }
@@ -148,8 +148,8 @@ mod tensors {
     const KEPT: usize = 256;
 
     thread_local! {
-        static RESULTS: RefCell<Results> = const {
-            RefCell::new(Results {
+        static RESULTS: RefCell<Outputs> = const {
+            RefCell::new(Outputs {
                 gone: 0,
                 list: VecDeque::new(),
                 known: VecDeque::new(),
@@ -157,18 +157,18 @@ mod tensors {
         };
     }
 
-    impl Results {
+    impl Outputs {
         fn position(&self) -> u64 {
             self.gone + self.list.len() as u64
         }
 
         /// Takes out what has come since `position`.
-        fn since(&mut self, position: u64) -> Vec<Result> {
+        fn since(&mut self, position: u64) -> Vec<Output> {
             let from = usize::try_from(position.saturating_sub(self.gone)).unwrap_or(usize::MAX);
             self.list.split_off(from.min(self.list.len())).into()
         }
 
-        fn push(&mut self, result: Result) {
+        fn push(&mut self, result: Output) {
             if self.list.len() >= KEPT {
                 self.list.pop_front();
                 self.gone += 1;
@@ -208,10 +208,10 @@ mod tensors {
         };
     }
 
-    type OrError<T> = std::result::Result<T, candle_core::Error>;
-    type OrAnyhow<T> = std::result::Result<T, anyhow::Error>;
-    type OrBoxed<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-    type OrSent<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+    type OrError<T> = Result<T, candle_core::Error>;
+    type OrAnyhow<T> = Result<T, anyhow::Error>;
+    type OrBoxed<T> = Result<T, Box<dyn std::error::Error>>;
+    type OrSent<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
     fn one(value: Option<&Tensor>, see: &mut dyn FnMut(&Tensor)) {
         if let Some(tensor) = value {
@@ -223,6 +223,14 @@ mod tensors {
         if let Some((a, b)) = value {
             see(a);
             see(b);
+        }
+    }
+
+    fn triple(value: Option<&(Tensor, Tensor, Tensor)>, see: &mut dyn FnMut(&Tensor)) {
+        if let Some((a, b, c)) = value {
+            see(a);
+            see(b);
+            see(c);
         }
     }
 
@@ -244,6 +252,10 @@ mod tensors {
         (Tensor, Tensor): |value, see| pair(Some(value), see);
         OrError<(Tensor, Tensor)>: |value, see| pair(value.as_ref().ok(), see);
         OrAnyhow<(Tensor, Tensor)>: |value, see| pair(value.as_ref().ok(), see);
+        Option<(Tensor, Tensor)>: |value, see| pair(value.as_ref(), see);
+        (Tensor, Tensor, Tensor): |value, see| triple(Some(value), see);
+        OrError<(Tensor, Tensor, Tensor)>: |value, see| triple(value.as_ref().ok(), see);
+        OrAnyhow<(Tensor, Tensor, Tensor)>: |value, see| triple(value.as_ref().ok(), see);
         Vec<Tensor>: |value, see| many(Some(value), see);
         OrError<Vec<Tensor>>: |value, see| many(value.as_ref().ok(), see);
         OrAnyhow<Vec<Tensor>>: |value, see| many(value.as_ref().ok(), see);
@@ -270,7 +282,7 @@ mod tensors {
     /// Keeps what a call gave for the call around it.
     fn keep(token: u64, shown: Visit<'_>) {
         shown(&mut |tensor| {
-            let result = Result {
+            let result = Output {
                 token,
                 end: clock().raw(),
                 input: Input::of(tensor),
@@ -288,24 +300,23 @@ mod tensors {
 
     #[cold]
     pub(super) fn start(operands: &dyn Operands) -> Option<Box<Started>> {
-        let _own = uncounted();
         let at = Ended::here();
         let mut inputs = Vec::new();
         let mut given = Given::default();
         let norm = operands.show_weights(&mut |_| {});
-        let recording = at.is_recording();
-        if recording && !at.wants(Plane::Ops) {
+        if at.is_recording() && !at.wants(Plane::Ops) {
             return None;
         }
-        if recording {
+        at.record(|_| {
             operands.show(&mut |tensor| inputs.push(Input::of(tensor)));
             given = cut::given(&|see| {
                 operands.show(see);
                 let _ = operands.show_weights(see);
             });
-        }
+        });
+        let _own = uncounted();
         Some(Box::new(Started {
-            position: RESULTS.with_borrow(Results::position),
+            position: RESULTS.with_borrow(Outputs::position),
             since: clock().raw(),
             inputs,
             given,
@@ -316,7 +327,6 @@ mod tensors {
     #[cold]
     pub(super) fn end(started: Started, site: &'static OpSite, shown: Visit<'_>) {
         let to = clock().raw();
-        let _own = uncounted();
         let label = crate::record::Name::Text(site.label);
         let record = RecordSite(label, site.file, site.line, false, site.function);
         let at = Ended::here();
@@ -328,59 +338,89 @@ mod tensors {
             }
             return;
         };
-        let token = recorder.place();
-        let Started {
-            position,
-            since,
-            mut inputs,
-            mut given,
-            norm,
-        } = started;
-        // The call starts when the last of its arguments is there.
-        let mut from = since;
-        let arguments = RESULTS.with_borrow_mut(|results| results.since(position));
-        for argument in arguments.into_iter().filter(|result| result.token == token) {
-            from = from.max(argument.end);
-            given.join(argument.given);
-            if !inputs.iter().any(|input| input.id == argument.input.id) {
-                inputs.push(argument.input);
-            }
-        }
-        let mut outputs = 0;
         let mut found = None;
-        shown(&mut |tensor| {
-            outputs += 1;
-            let handed_on = inputs.iter().any(|input| input.id == tensor.id())
-                || RESULTS.with_borrow(|results| results.known.contains(&tensor.id()));
-            if !handed_on {
-                let event = event(site, &inputs, tensor);
-                let first = outputs == 1;
-                at.record(|emit| {
-                    if first {
+        at.record(|emit| {
+            let call = Call {
+                site,
+                record: &record,
+                token: recorder.place(),
+                to,
+            };
+            found = call.tell(&at, started, shown, emit);
+        });
+        if let Some(found) = found {
+            nonfinite::captured(&at, &record, &found);
+        }
+    }
+
+    /// A call that is over.
+    struct Call<'a> {
+        site: &'static OpSite,
+        record: &'a RecordSite,
+        /// The span that is open.
+        token: u64,
+        to: u64,
+    }
+
+    impl Call<'_> {
+        /// Tells of the call and what it gave, and keeps that for the calls it is an argument of. Gives what is not
+        /// finite and should be.
+        fn tell(
+            &self,
+            at: &Ended,
+            started: Started,
+            shown: Visit<'_>,
+            emit: &mut dyn FnMut(Evidence),
+        ) -> Option<Found> {
+            let (site, token, to) = (self.site, self.token, self.to);
+            let Started {
+                position,
+                since,
+                mut inputs,
+                mut given,
+                norm,
+            } = started;
+            // The call starts when the last of its arguments is there.
+            let mut from = since;
+            let arguments = RESULTS.with_borrow_mut(|results| results.since(position));
+            for argument in arguments.into_iter().filter(|result| result.token == token) {
+                from = from.max(argument.end);
+                given.join(argument.given);
+                if !inputs.iter().any(|input| input.id == argument.input.id) {
+                    inputs.push(argument.input);
+                }
+            }
+            let mut outputs = 0;
+            let mut found = None;
+            shown(&mut |tensor| {
+                outputs += 1;
+                let handed_on = inputs.iter().any(|input| input.id == tensor.id())
+                    || RESULTS.with_borrow(|results| results.known.contains(&tensor.id()));
+                if !handed_on {
+                    if outputs == 1 {
+                        let event = event(site, &inputs, tensor);
                         emit(Evidence::Op { event, from, to });
                     }
                     if site.statistics && at.wants(Plane::Stats) {
-                        let bad = crate::tensor::evidence(&record, site.label, tensor, emit);
+                        let bad = crate::tensor::evidence(self.record, site.label, tensor, emit);
                         found = found.take().or(bad);
                     } else {
                         emit(crate::tensor::seen(site.label, tensor));
                     }
-                });
+                }
+            });
+            // `forward` says nothing without the layer that it is called on.
+            let mut name = match site.name {
+                "forward" | "forward_t" => format!("{}.{}", site.label, site.name),
+                name => name.to_owned(),
+            };
+            if let Some(norm) = norm {
+                name = format!("{name}({norm})");
             }
-        });
-        // `forward` says nothing without the layer that it is called on.
-        let mut name = match site.name {
-            "forward" | "forward_t" => format!("{}.{}", site.label, site.name),
-            name => name.to_owned(),
-        };
-        if let Some(norm) = norm {
-            name = format!("{name}({norm})");
-        }
-        let crossed = Crossed::Op(name.into());
-        cut::crossed(&at, crossed, None, given, &|_| {}, shown);
-        keep(token, shown);
-        if let Some(found) = found {
-            nonfinite::captured(&at, &record, &found);
+            let crossed = Crossed::Op(name.into());
+            cut::look(at, crossed, None, given, &|_| {}, shown, emit);
+            keep(token, shown);
+            found
         }
     }
 

@@ -43,6 +43,9 @@ pub(crate) enum Cold {
         /// Clock ticks that observing took; they are taken off the enclosing spans.
         cost: u64,
     },
+    /// So many clock ticks were spent on observing, which came to nothing that is told; they are taken off the enclosing
+    /// spans.
+    Spent { ticks: u64 },
     /// The caller waited for the writer.
     Waited { ticks: u64 },
 }

@@ -129,7 +129,7 @@ impl Cuts {
     }
 
     /// Whether a backward pass is known of, or likely.
-    pub(crate) fn descends(&self) -> bool {
+    pub(crate) fn knows_of_backward(&self) -> bool {
         !self.passes.is_empty() || self.stepped.is_some() || self.told
     }
 

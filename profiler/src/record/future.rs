@@ -237,7 +237,7 @@ impl<F: Future> Future for Instrumented<F> {
         let _own = crate::allocator::uncounted();
         let over = this.span.take().and_then(|mut span| span.end(false));
         let place = over.map_or(Place::Here, |over| Place::Elsewhere(Box::new(over)));
-        Poll::Ready((output, Ended(place)))
+        Poll::Ready((output, Ended::at(place)))
     }
 }
 

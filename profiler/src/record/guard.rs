@@ -61,7 +61,7 @@ impl Span {
     pub fn end(self) -> Ended {
         match self.open {
             None => Ended::here(),
-            Some(_) => Ended(Place::LastEnded),
+            Some(_) => Ended::at(Place::LastEnded),
         }
     }
 }
@@ -76,7 +76,9 @@ impl Drop for Span {
 }
 
 /// Where evidence belongs: to the innermost open span, or to one that has just ended.
-pub struct Ended(pub(crate) Place);
+///
+/// It stays on the thread of its call, whose recorder the capture in it leaves.
+pub struct Ended(pub(crate) Place, PhantomData<*const ()>);
 
 /// See [`Ended`].
 pub(crate) enum Place {
@@ -100,16 +102,21 @@ pub(crate) enum Elsewhere {
 }
 
 impl Ended {
+    #[inline(always)]
+    pub(crate) const fn at(place: Place) -> Self {
+        Self(place, PhantomData)
+    }
+
     /// No span of this call has ended: evidence belongs to the innermost open span.
     #[inline(always)]
     pub const fn here() -> Self {
-        Self(Place::Here)
+        Self::at(Place::Here)
     }
 
     /// The span that ended last on this level.
     #[cfg(feature = "candle")]
     pub(crate) const fn last() -> Self {
-        Self(Place::LastEnded)
+        Self::at(Place::LastEnded)
     }
 
     /// Closes the capture that the call opened, if it did. `failure` says why the call failed, and is asked only then.
@@ -200,6 +207,9 @@ impl Elsewhere {
     }
 }
 
+/// What observing took beyond its evidence is told where it is more than telling takes.
+const TOLD_NS: u64 = 200;
+
 /// Runs `make` and books what it observes, and the time that takes.
 pub(crate) fn observe(
     recorder: &'static Recorder,
@@ -213,4 +223,30 @@ pub(crate) fn observe(
         recorder.observe(owner(), evidence, now.saturating_sub(since));
         since = super::clock().raw();
     });
+    let now = super::clock().raw();
+    if super::clock().delta_as_nanos(since, now) > TOLD_NS {
+        recorder.spent(now.saturating_sub(since));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ended, Span};
+    use crate::capture::Measured;
+
+    /// Two ways to have it where a type is `Send`: then it is not known which is meant, and this does not compile.
+    trait StaysHere<Way> {
+        fn stays_here() {}
+    }
+    struct Sent;
+    impl<T> StaysHere<()> for T {}
+    impl<T: Send> StaysHere<Sent> for T {}
+
+    /// On another thread the capture in them would take this one's recorder while it is written to.
+    #[test]
+    fn guards_stay_on_their_thread() {
+        <Span as StaysHere<_>>::stays_here();
+        <Ended as StaysHere<_>>::stays_here();
+        <Measured as StaysHere<_>>::stays_here();
+    }
 }

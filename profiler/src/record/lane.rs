@@ -512,6 +512,17 @@ impl Recorder {
         self.settle(lane, token::depth(self.now_token()));
     }
 
+    /// Observing took so many ticks of which no evidence tells.
+    #[cold]
+    pub(crate) fn spent(&self, ticks: u64) {
+        let mut lane = self.lane();
+        let lane = &mut *lane;
+        if matches!(lane.sink, Sink::Stream(..)) {
+            self.push_cold(lane, clock().raw(), Cold::Spent { ticks });
+            self.settle(lane, token::depth(self.now_token()));
+        }
+    }
+
     /// A panic has begun on this thread.
     #[cold]
     pub(crate) fn panic_begins(&self) {

@@ -103,16 +103,19 @@ impl Output {
         self.written.write(&mut self.replay);
     }
 
-    /// Reads all streams up to `until`, as often as one of them waits for what another says.
+    /// Reads what stands in all streams now, up to `until`, as often as one of them waits for what another says: at
+    /// most once for each, should all wait in a row. What threads record meanwhile is for the next round, since one
+    /// that is faster than this would keep the others from being read, and the capture from its end.
     fn read(&mut self, until: Option<u64>) {
-        loop {
+        for _ in 0..=self.lanes.len() {
             let arrivals = self.session.take_arrivals();
             self.lanes.extend(arrivals.into_iter().map(Reading::new));
             let mut moved = false;
             let mut waiting = false;
             for index in 0..self.lanes.len() {
                 let lane = &mut self.lanes[index];
-                while let Some(progress) = lane.read(&mut self.replay, until) {
+                let published = lane.published();
+                while let Some(progress) = lane.read(&mut self.replay, published, until) {
                     // A long round is work, too, where nothing is to be written.
                     writer::count_progress();
                     moved |= progress.moved;

@@ -9,6 +9,7 @@ use super::replay::{ROOT, Replay, SpanName, Where};
 use super::session::Ticket;
 use super::site::SpanSource;
 use super::stream::Word;
+use super::sync::Slot;
 use crate::allocator::Taken;
 use crate::trace::span_lines::EndLine;
 use crate::view::summary::{ClosedSpan, HowClosed, SiteId};
@@ -128,8 +129,18 @@ impl Reading {
         self.over
     }
 
-    /// Reads a stretch of the stream; `None`: the stream is over.
-    pub(super) fn read(&mut self, replay: &mut Replay, until: Option<u64>) -> Option<Progress> {
+    /// How far the thread has filled its stream.
+    pub(super) fn published(&self) -> *mut Slot {
+        self.ticket.recorder.cursor.load(Ordering::Acquire)
+    }
+
+    /// Reads a stretch of the stream, up to what was published; `None`: the stream is over.
+    pub(super) fn read(
+        &mut self,
+        replay: &mut Replay,
+        published: *mut Slot,
+        until: Option<u64>,
+    ) -> Option<Progress> {
         if self.over {
             return None;
         }
@@ -149,7 +160,6 @@ impl Reading {
         }
         let mut consumer = recorder.consumer();
         let reader = consumer.as_mut()?;
-        let published = recorder.cursor.load(Ordering::Acquire);
         for _ in 0..STRIDE {
             let Some((ticks, word)) = reader.take(published) else {
                 recorder
@@ -157,7 +167,8 @@ impl Reading {
                     .store(reader.position(), Ordering::Release);
                 drop(consumer);
                 // At the end of a capture its streams are given back all at once.
-                if left && until.is_none() {
+                let is_all = recorder.cursor.load(Ordering::Acquire) == published;
+                if left && is_all && until.is_none() {
                     self.end_left(replay);
                     recorder.recycle(&mut |_| {});
                     self.over = true;
@@ -341,6 +352,10 @@ impl Reading {
                 };
                 replay.evidence(at, evidence);
                 let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(cost));
+                self.overhead(replay, cost);
+            }
+            Cold::Spent { ticks: spent } => {
+                let cost = replay.ns(ticks) - replay.ns(ticks.saturating_sub(spent));
                 self.overhead(replay, cost);
             }
             Cold::Waited { ticks: waited } => {
@@ -528,6 +543,7 @@ impl Reading {
             *around = around.saturating_sub(1);
         }
         let closed = ClosedSpan {
+            start_ns: frame.start_ns,
             duration_ns: duration,
             child_ns: frame.children_ns,
             overhead_ns: overhead,

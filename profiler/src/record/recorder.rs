@@ -20,6 +20,7 @@ use super::site::{CallSite, SpanSource};
 use super::stream::{Consumer, Record, clock, nowhere};
 use super::sync::{AtomicPtr, AtomicU64, Mutex, MutexGuard, Slot};
 use crate::allocator::{Uncounted, uncounted};
+use crate::capture::is_owner;
 
 /// A thread's token: see the module's text.
 pub(crate) mod token {
@@ -196,7 +197,8 @@ static IDLE: std::sync::Mutex<Vec<&'static Recorder>> = std::sync::Mutex::new(Ve
 
 /// A recorder for this thread: one used before, or a new one.
 pub(super) fn borrow() -> &'static Recorder {
-    let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let idle = is_owner().then(|| IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop());
+    let idle = idle.flatten();
     idle.unwrap_or_else(|| Box::leak(Box::new(Recorder::new())))
 }
 
@@ -265,7 +267,9 @@ impl Recorder {
 }
 
 fn give_back(recorder: &'static Recorder) {
-    IDLE.lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(recorder);
+    if is_owner() {
+        IDLE.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(recorder);
+    }
 }

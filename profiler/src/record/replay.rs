@@ -55,6 +55,7 @@ pub(super) struct Replay {
     last_unrecorded: u64,
     pub(super) gradients: u64,
     sites: HashMap<usize, Site, BuildHasherDefault<AddressHasher>>,
+    site_names: HashSet<Box<[u8]>>,
     pub(super) named_threads: HashSet<u64>,
     pub(super) open_detached: BTreeMap<u64, OpenDetached>,
     /// The last detached span that [`Self::newly_open`] has been through.
@@ -95,6 +96,8 @@ struct Site {
     /// Its row of the summary, where its spans all have the same name.
     row: Option<SiteId>,
     seen: bool,
+    /// Another call site had its name before, so each span says which of them it is of.
+    repeats: bool,
 }
 
 /// So many gradients wait for an explanation.
@@ -169,6 +172,7 @@ impl Replay {
             last_unrecorded: u64::MAX,
             gradients: 0,
             sites: HashMap::default(),
+            site_names: HashSet::new(),
             named_threads: HashSet::new(),
             open_detached: BTreeMap::new(),
             listed: ROOT,
@@ -294,7 +298,7 @@ impl Replay {
         ) {
             self.cuts.stepped(start_ns);
         }
-        if source.site().is_some_and(|site| site.opens().descends) {
+        if source.site().is_some_and(|site| site.opens().calls_backward) {
             self.cuts.told();
         }
         let site = self.sites.entry(key).or_insert_with(|| {
@@ -306,6 +310,7 @@ impl Replay {
                 line,
                 row: fixed.then(|| self.digest.site(row_of(&name, source, measured.is_some()))),
                 seen: false,
+                repeats: fixed && !self.site_names.insert(quoted(&name).into()),
             }
         });
         let (row, own_name) = match site.row.filter(|_| fixed) {
@@ -329,7 +334,7 @@ impl Replay {
             kind,
             measured: measured.is_some(),
             step,
-            place: (!site.seen).then_some((&site.file, site.line)),
+            place: (site.repeats || !site.seen).then_some((&site.file, site.line)),
             thread: thread.map(|thread| thread.number),
             thread_name: thread_name.as_deref(),
             since_previous_ns,
@@ -465,6 +470,7 @@ impl Replay {
         }
         .write(&mut self.lines);
         let closed = ClosedSpan {
+            start_ns,
             duration_ns,
             child_ns: span.children_ns,
             overhead_ns,
@@ -721,7 +727,7 @@ impl Replay {
     /// Tells of the places that cut the graph.
     fn cut_graphs(&mut self) {
         let (nodes, bytes) = self.built;
-        if nodes > 0 && !self.cuts.descends() {
+        if nodes > 0 && !self.cuts.knows_of_backward() {
             self.digest.unused_graph(nodes, bytes);
         }
         for mut cut in self.cuts.judge(&|var| names::of(var).is_some()) {

@@ -181,7 +181,7 @@ impl Session {
 
     /// Ends the capture at this reading; the writer does the rest. `false`: it had ended.
     pub(crate) fn end(self: &Arc<Self>, end: End) -> bool {
-        if self.ended.swap(true, Ordering::AcqRel) {
+        if !crate::capture::is_owner() || self.ended.swap(true, Ordering::AcqRel) {
             return false;
         }
         writer::finish(self, clock().raw(), end);
@@ -258,11 +258,13 @@ impl Session {
             return;
         }
         lanes.append(&mut shared.arrivals);
+        let mut late = 0;
         for ticket in lanes {
             if ticket.left.load(Ordering::Acquire) {
-                ticket.recorder.recycle(&mut |_| {});
+                ticket.recorder.recycle(&mut |_| late += 1);
             }
         }
+        self.count_late(late);
     }
 
     /// Makes the session current on this thread, with a stream of its own.

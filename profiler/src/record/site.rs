@@ -50,12 +50,12 @@ pub struct CallSite(
     pub Name,
     pub &'static str,
     pub u32,
-    /// Bits: the kind in two, the step in two, `detached`, `infer` and `descends` in one each.
+    /// Bits: the kind in two, the step in two, `detached`, `infer` and `calls_backward` in one each.
     pub u32,
 );
 
 /// What a call site opens, as the bits that the attributes write: the kind in two, the step in two, `detached`, `infer` and
-/// `descends` in one each.
+/// `calls_backward` in one each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opens {
     pub(crate) kind: SpanKind,
@@ -64,7 +64,7 @@ pub(crate) struct Opens {
     pub(crate) detached: bool,
     pub(crate) infer: bool,
     /// The function's text calls `backward`.
-    pub(crate) descends: bool,
+    pub(crate) calls_backward: bool,
 }
 
 impl CallSite {
@@ -96,7 +96,7 @@ impl CallSite {
             },
             detached: bits & 16 != 0,
             infer: bits & 32 != 0,
-            descends: bits & 64 != 0,
+            calls_backward: bits & 64 != 0,
         }
     }
 }

@@ -95,6 +95,29 @@ fn spans_fill_many_chunks_while_the_writer_empties_them() {
 }
 
 #[test]
+fn where_a_name_is_shared_each_span_tells_of_which_call_site_it_is() {
+    static TWIN: CallSite = CallSite(Name::Text("outer"), "twin.rs", 7, 0);
+    let trace = recorded(|| {
+        for site in [&OUTER, &OUTER, &TWIN, &OUTER, &TWIN] {
+            drop(Span::enter(site));
+        }
+    });
+    let mut spans: Vec<_> = trace
+        .spans
+        .iter()
+        .filter(|span| span.name == "outer")
+        .collect();
+    spans.sort_by_key(|span| span.start_ns);
+    let file = |span: &&crate::trace::SpanRecord| {
+        let extra = span.start_extra.as_deref();
+        extra.and_then(|extra| extra.file.clone())
+    };
+    let files: Vec<Option<String>> = spans.iter().map(file).collect();
+    let (own, twin) = (Some(file!().to_owned()), Some("twin.rs".to_owned()));
+    assert_eq!(files, [own, None, twin.clone(), None, twin]);
+}
+
+#[test]
 fn guards_end_in_any_order_and_after_their_capture() {
     let mut late = None;
     let trace = recorded(|| {

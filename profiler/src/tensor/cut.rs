@@ -47,7 +47,7 @@ fn training() -> Option<Arc<Session>> {
     session.watch.is_some().then_some(session)
 }
 
-/// Looks at what a call takes, before it does.
+/// Looks at what a call takes, before it does; a part of what is recorded of it.
 pub(crate) fn given(taken: Visit<'_>) -> Given {
     let Some(session) = training() else {
         return Given::default();
@@ -55,7 +55,6 @@ pub(crate) fn given(taken: Visit<'_>) -> Given {
     let Some(watch) = &session.watch else {
         return Given::default();
     };
-    let _own = crate::allocator::uncounted();
     let mut inputs = Vec::new();
     taken(&mut |tensor| inputs.extend(Input::of(tensor, watch)));
     Given(inputs)
@@ -72,16 +71,28 @@ pub(crate) fn crossed(
     lent: Visit<'_>,
     outputs: Visit<'_>,
 ) {
+    at.record(|emit| look(at, what, site, given, lent, outputs, emit));
+}
+
+/// The same as a part of what is recorded of a call.
+pub(crate) fn look(
+    at: &Ended,
+    what: Crossed,
+    site: Option<&'static RecordSite>,
+    given: Given,
+    lent: Visit<'_>,
+    outputs: Visit<'_>,
+    emit: &mut dyn FnMut(Evidence),
+) {
     let Some(recorder) = recorder() else {
         return;
     };
     if !at.wants(Plane::Gradients) {
         return;
     }
-    let _own = crate::allocator::uncounted();
     let mut inputs = given.0;
     if recorder.depth() == TOP {
-        at.record(|emit| built(outputs, emit));
+        built(outputs, emit);
     }
     let Some(session) = recorder.session() else {
         return;
@@ -94,13 +105,11 @@ pub(crate) fn crossed(
     if !ends {
         return;
     }
-    at.record(|emit| {
-        lent(&mut |tensor| inputs.extend(Input::of(tensor, watch)));
-        if let Some(crossing) = crossing(what, &inputs, outputs) {
-            let crossing = Box::new(crossing);
-            emit(Evidence::Crossing { crossing, site });
-        }
-    });
+    lent(&mut |tensor| inputs.extend(Input::of(tensor, watch)));
+    if let Some(crossing) = crossing(what, &inputs, outputs) {
+        let crossing = Box::new(crossing);
+        emit(Evidence::Crossing { crossing, site });
+    }
 }
 
 /// The depth of a call right under the measured one.

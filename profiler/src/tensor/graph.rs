@@ -1,8 +1,9 @@
 //! candle's graph of operations, as far as its public functions show it.
 
+use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use candle_core::backprop::GradStore;
 use candle_core::{Device, Tensor, TensorId};
@@ -19,12 +20,12 @@ const MOST_VISITS: u64 = 4_000_000;
 const NEAR: usize = 256;
 
 /// What a tensor comes from.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Origin {
     /// The variables that it depends on.
-    pub(super) vars: Vec<u64>,
+    pub(super) vars: Arc<[u64]>,
     /// The tensors that it was made of and itself, as far as they are near.
-    pub(super) made_of: Vec<u64>,
+    pub(super) made_of: Arc<[u64]>,
 }
 
 /// The number that candle counts its tensors by.
@@ -61,11 +62,43 @@ pub(crate) fn mark_first() {
     FIRST.get_or_init(now);
 }
 
+/// Numbers that are kept for tensors that may be asked about again.
+const MOST_KNOWN: usize = 1 << 20;
+
+/// What tensors come from, by the tensors' numbers.
+#[derive(Default)]
+struct Known {
+    of: HashMap<u64, Origin>,
+    /// The last variables found: what follows in a chain mostly depends on the same.
+    last: Arc<[u64]>,
+    size: usize,
+}
+
+impl Known {
+    fn learn(&mut self, tensor: u64, variables: Vec<u64>, made_of: Arc<[u64]>) -> Origin {
+        self.size += 1 + made_of.len();
+        if *self.last != *variables {
+            self.size += variables.len();
+            self.last = variables.into();
+        }
+        let origin = Origin {
+            vars: Arc::clone(&self.last),
+            made_of,
+        };
+        if self.size <= MOST_KNOWN {
+            self.of.insert(tensor, origin.clone());
+        }
+        origin
+    }
+}
+
 /// What watching the graph of a region needs to know.
 pub(crate) struct Watch {
     /// The number of a tensor made when the region began.
     pub(super) since: u64,
     visits: AtomicU64,
+    /// What has been found out of tensors: no two ever have the same number.
+    known: Mutex<Known>,
     /// The variables that the last loss depends on.
     reached: Mutex<Option<Vec<Entry>>>,
 }
@@ -75,17 +108,22 @@ impl Watch {
         Self {
             since: now(),
             visits: AtomicU64::new(0),
+            known: Mutex::default(),
             reached: Mutex::new(None),
         }
     }
 
     /// What a tensor comes from; `None`: too much has been visited in this region.
     pub(super) fn origin(&self, tensor: &Tensor) -> Option<Origin> {
+        let own = serial(tensor.id());
         if tensor.is_variable() {
             return Some(Origin {
-                vars: vec![serial(tensor.id())],
-                made_of: Vec::new(),
+                vars: Arc::new([own]),
+                made_of: Arc::default(),
             });
+        }
+        if let Some(known) = self.known().of.get(&own) {
+            return Some(known.clone());
         }
         if self.visits.load(Ordering::Relaxed) > MOST_VISITS {
             return None;
@@ -93,11 +131,14 @@ impl Watch {
         let nodes = tensor.sorted_nodes();
         self.visits.fetch_add(nodes.len() as u64, Ordering::Relaxed);
         let variables = nodes.iter().filter(|node| node.is_variable());
+        let variables = variables.map(|node| serial(node.id())).collect();
         let made = nodes.iter().filter(|node| !node.is_variable());
-        Some(Origin {
-            vars: variables.map(|node| serial(node.id())).collect(),
-            made_of: made.take(NEAR).map(|node| serial(node.id())).collect(),
-        })
+        let made_of = made.take(NEAR).map(|node| serial(node.id())).collect();
+        Some(self.known().learn(own, variables, made_of))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The variables that the last loss depends on.
@@ -210,6 +251,30 @@ mod tests {
     fn later_tensors_have_larger_numbers() {
         let (a, b) = (now(), now());
         assert!(0 < a && a < b, "{a} {b}");
+    }
+
+    #[test]
+    fn what_a_tensor_depends_on_is_found_out_once() {
+        let device = Device::Cpu;
+        let (v, w) = (
+            Var::new(1f32, &device).unwrap(),
+            Var::new(2f32, &device).unwrap(),
+        );
+        let x = (v.as_tensor() * w.as_tensor()).unwrap().exp().unwrap();
+        let y = x.exp().unwrap();
+        let watch = Watch::begin();
+        let mut expected = [serial(v.id()), serial(w.id())];
+        expected.sort_unstable();
+        for _ in 0..3 {
+            for tensor in [&x, &y] {
+                let mut found = watch.origin(tensor).unwrap().vars.to_vec();
+                found.sort_unstable();
+                assert_eq!(found, expected);
+            }
+        }
+        // Four tensors make the first, five the second.
+        assert_eq!(watch.visits.load(Ordering::Relaxed), 4 + 5);
+        assert_eq!(*watch.origin(w.as_tensor()).unwrap().vars, [serial(w.id())]);
     }
 
     #[test]

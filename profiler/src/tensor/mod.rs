@@ -46,13 +46,13 @@ use crate::trace::{
 use stats::Statistics;
 
 impl Observe for Tensor {
-    fn observe(&self, observer: &mut Observer<'_>) {
+    fn observe_into(&self, observer: &mut Observer<'_>) {
         observer.tensor(self);
     }
 }
 
 impl Observe for Var {
-    fn observe(&self, observer: &mut Observer<'_>) {
+    fn observe_into(&self, observer: &mut Observer<'_>) {
         observer.tensor(self.as_tensor());
     }
 }
@@ -215,9 +215,9 @@ pub(crate) fn as_tensor<T: ?Sized>(value: &T) -> Option<&Tensor> {
         // least as long as the borrow of `value`.
         return Some(unsafe { *at.cast::<&Tensor>() });
     }
-    if is == typeid::of::<Var>() {
-        // SAFETY: `T` is `Var`.
-        return Some(unsafe { &*at.cast::<Var>() }.as_tensor());
+    if is == typeid::of::<&&Tensor>() {
+        // SAFETY: `T` is `&&Tensor`, which lives at least as long as the borrow of `value`.
+        return Some(unsafe { **at.cast::<&&Tensor>() });
     }
     if is == typeid::of::<&Var>() {
         // SAFETY: `T` is `&Var`, which lives at least as long as the borrow of `value`.
@@ -235,14 +235,19 @@ pub(crate) fn as_tensor<T: ?Sized>(value: &T) -> Option<&Tensor> {
     None
 }
 
-/// A tensor of another candle than ours cannot be read: says so, once, and how to find out where it comes from.
-fn tell_foreign(type_name: &str) {
-    // Ours has been recognised by now in these forms, but not behind two references.
+/// Whether a value that was not recognised as one of ours is a tensor all the same.
+fn is_foreign(type_name: &str) -> bool {
+    // Ours has been recognised by now in these forms, but not behind any number of references.
     let bare = type_name
         .strip_prefix("&mut ")
         .or_else(|| type_name.strip_prefix('&'))
         .unwrap_or(type_name);
-    if bare == std::any::type_name::<Tensor>() || bare.ends_with("candle_core::tensor::Tensor") {
+    bare == std::any::type_name::<Tensor>()
+}
+
+/// A tensor of another candle than ours cannot be read: says so, once, and how to find out where it comes from.
+fn tell_foreign(type_name: &str) {
+    if is_foreign(type_name) {
         crate::say::once(
             "an argument is a `Tensor` of another candle-core than the one candle-profiler was built with, and cannot \
              be read; `cargo tree -d -i candle-core` shows which crates bring which",
@@ -262,12 +267,29 @@ mod tests {
         let id = tensor.id();
         assert_eq!(as_tensor(&tensor).map(Tensor::id), Some(id));
         assert_eq!(as_tensor(&&tensor).map(Tensor::id), Some(id));
+        assert_eq!(as_tensor(&&&tensor).map(Tensor::id), Some(id));
         assert_eq!(as_tensor(&&mut tensor).map(Tensor::id), Some(id));
         assert_eq!(as_tensor(&Some(tensor.clone())).map(Tensor::id), Some(id));
         assert_eq!(as_tensor(&Some(&tensor)).map(Tensor::id), Some(id));
         assert!(as_tensor(&None::<Tensor>).is_none());
         assert!(as_tensor(&7_u32).is_none());
         assert!(as_tensor("text").is_none());
+    }
+
+    #[test]
+    fn only_a_tensor_that_is_not_ours_is_foreign() {
+        for (name, foreign) in [
+            ("candle_core::tensor::Tensor", true),
+            ("&candle_core::tensor::Tensor", true),
+            ("&mut candle_core::tensor::Tensor", true),
+            // Behind more than that, ours may be meant.
+            ("&&&candle_core::tensor::Tensor", false),
+            ("alloc::vec::Vec<candle_core::tensor::Tensor>", false),
+            ("my_candle_core::tensor::Tensor", false),
+            ("u32", false),
+        ] {
+            assert_eq!(is_foreign(name), foreign, "{name}");
+        }
     }
 
     #[test]

@@ -52,14 +52,14 @@ mod observed {
     use crate::observe::{Observe, Observer};
 
     impl Observe for LayerNorm {
-        fn observe(&self, observer: &mut Observer<'_>) {
+        fn observe_into(&self, observer: &mut Observer<'_>) {
             observer.part("weight", self.weight());
             observer.part("bias", &self.bias());
         }
     }
 
     impl Observe for RmsNorm {
-        fn observe(&self, observer: &mut Observer<'_>) {
+        fn observe_into(&self, observer: &mut Observer<'_>) {
             observer.part("weight", self.weight());
         }
     }

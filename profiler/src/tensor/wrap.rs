@@ -274,7 +274,7 @@ mod on {
             &site(label),
             Some(label.name.to_string()),
             &|observer| {
-                output.observe(observer);
+                output.observe_into(observer);
             },
         );
     }
@@ -283,7 +283,7 @@ mod on {
     #[cold]
     fn watch(label: &Label, output: &Result<Tensor>) {
         crate::observe::watch(&site(label), Some(label.name.to_string()), &|observer| {
-            output.observe(observer);
+            output.observe_into(observer);
         });
     }
 }

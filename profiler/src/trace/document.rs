@@ -1,7 +1,6 @@
 //! A whole trace in memory.
 
 use std::borrow::Borrow;
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -17,6 +16,7 @@ use super::memory::{MemoryAction, resolve_dense_tensor_bytes};
 use super::schema::{RunOutcome, SpanRecord, TraceRunMeta, TraceSummary};
 use super::sequence::Sequence;
 use super::span_index::SpanIndex;
+use super::storages::Storages;
 
 /// A trace: what its lines say, by kind. `spans` are sorted by id, the rest is in the order of the
 /// lines.
@@ -156,31 +156,12 @@ impl TraceDocument {
     }
 
     fn logical_peak_bytes(&self) -> Option<u64> {
-        let mut in_time: Vec<&MemoryEvent> = self.memory.iter().collect();
-        in_time.sort_by_key(|event| event.timestamp_ns);
-        let mut live: HashMap<(&str, &str), u64> = HashMap::new();
-        let mut total = 0u64;
-        let mut peak = None;
-        // What happens at one time counts together, so that a hand-over is no peak.
-        for moment in in_time.chunk_by(|a, b| a.timestamp_ns == b.timestamp_ns) {
-            for event in moment {
-                let key = (event.device.as_str(), event.storage_id.as_str());
-                match event.action {
-                    MemoryAction::Alloc => {
-                        peak = peak.or(Some(0));
-                        live.entry(key).or_insert_with(|| {
-                            total = total.saturating_add(event.bytes);
-                            event.bytes
-                        });
-                    }
-                    MemoryAction::Free => {
-                        total = total.saturating_sub(live.remove(&key).unwrap_or(0));
-                    }
-                }
-            }
-            peak = peak.map(|so_far: u64| so_far.max(total));
+        let mut storages = Storages::default();
+        for event in &self.memory {
+            let storage = (event.device.as_str(), event.storage_id.as_str());
+            storages.take(storage, event.action, event.bytes, event.timestamp_ns);
         }
-        peak
+        storages.peak()
     }
 
     /// The events of this trace again: `meta`, then spans with their ends, then the evidence by

@@ -16,6 +16,7 @@ pub(crate) mod sequence;
 pub(crate) mod span_index;
 pub(crate) mod span_lines;
 pub(crate) mod stamp;
+pub(crate) mod storages;
 
 pub use document::{TraceDocument, write_jsonl};
 pub use events::{

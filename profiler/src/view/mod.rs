@@ -17,6 +17,7 @@ mod repair;
 pub(crate) mod span_table;
 pub(crate) mod summary;
 pub(crate) mod text;
+pub(crate) mod words;
 
 pub use repair::{LeftOut, RepairOptions, Repaired, repair};
 

@@ -52,6 +52,8 @@ impl Flags {
     pub(crate) const CANCELLED: Flags = Flags(64);
     pub(crate) const PANICKED: Flags = Flags(128);
     pub(crate) const OPEN_AT_END: Flags = Flags(256);
+    /// It is what one rank did, in a trace of several, and no call.
+    pub(crate) const RANK: Flags = Flags(512);
 
     pub(crate) fn has(self, flag: Flags) -> bool {
         self.0 & flag.0 != 0
@@ -161,6 +163,24 @@ impl SpanTable {
         row.duration_ns = event.duration_ns;
         row.flags.set(Flags::ENDED, true);
         row.end_extra(event.extra.as_deref());
+    }
+
+    /// Says of a span that has started that it is the tree of a rank.
+    pub(crate) fn is_rank(&mut self, id: &str) {
+        if let Some(place) = self.started(id)
+            && let Some(row) = self.rows.get_mut(place as usize)
+        {
+            row.flags.set(Flags::RANK, true);
+        }
+    }
+
+    /// The last time at which a span starts or ends.
+    pub(crate) fn latest_ns(&self) -> u64 {
+        let ends = self
+            .rows
+            .iter()
+            .map(|row| row.start_ns.saturating_add(row.duration_ns));
+        ends.max().unwrap_or(0)
     }
 
     fn thread(&mut self, number: u64) -> u32 {

@@ -6,11 +6,19 @@ use super::Complaint;
 
 pub(super) const ALLOWED: &str = "key=value,key=value";
 
+/// So many tags may be given: each trace repeats them.
+const MOST: usize = 1000;
+
 /// Reads `key=value,…`. A value may hold `=` but no comma; of two equal keys the last counts.
 pub(super) fn parse(
     subject: &'static str,
     text: &str,
 ) -> Result<BTreeMap<String, String>, Complaint> {
+    let count = text.split(',').count();
+    if count > MOST {
+        let why = format!("{count} tags are more than {MOST}");
+        return Err(Complaint::new(subject, text, why, ALLOWED));
+    }
     text.split(',')
         .map(|item| match item.split_once('=') {
             None => Err(format!("`{item}` has no =")),

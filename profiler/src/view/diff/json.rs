@@ -18,6 +18,7 @@ pub(crate) fn as_json(diff: &Diff) -> Value {
         })
     });
     let [only_before, only_after] = &numerics.only;
+    let [alone_before, alone_after] = &numerics.alone;
     json!({
         "schema": "candle-profiler/diff/1",
         "before": before,
@@ -34,6 +35,8 @@ pub(crate) fn as_json(diff: &Diff) -> Value {
             "largest_within": numerics.most.as_ref().map(|(apart, label)| json!({"label": label, "apart": apart})),
             "only_before": only_before,
             "only_after": only_after,
+            "not_compared_before": alone_before,
+            "not_compared_after": alone_after,
         },
     })
 }
@@ -41,6 +44,8 @@ pub(crate) fn as_json(diff: &Diff) -> Value {
 fn change(change: &Change) -> Value {
     json!({
         "name": change.name,
+        "entrypoint": change.entrypoint,
+        "phase": change.phase,
         "measured": change.measured,
         "before": change.before,
         "after": change.after,

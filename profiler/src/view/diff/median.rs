@@ -11,7 +11,8 @@ pub(crate) struct Interval {
     pub(crate) high: f64,
 }
 
-pub(super) fn median(values: &[f64]) -> Option<f64> {
+/// The middle value, or the mean of the middle two; none of nothing.
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let upper = *sorted.get(sorted.len() / 2)?;

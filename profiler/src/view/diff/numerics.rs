@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::regions::Regions;
 use super::{Facts, Limits};
 use crate::trace::TensorStatsEvent;
 use crate::view::text::number;
@@ -112,12 +113,18 @@ pub(crate) struct Numerics {
     pub(crate) most: Option<(f64, String)>,
     /// Labels that one side has and the other has not.
     pub(crate) only: [Vec<String>; 2],
+    /// Traces of each side that the other has no partner for.
+    pub(crate) alone: [Vec<String>; 2],
 }
 
 impl Numerics {
     pub(super) fn of(before: &[Facts], after: &[Facts], limits: Limits) -> Numerics {
-        let mut numerics = Numerics::default();
-        for (before, after) in pairs(before, after) {
+        let (pairs, alone) = pairs(before, after);
+        let mut numerics = Numerics {
+            alone: alone.map(|traces| traces.iter().map(|facts| facts.name.clone()).collect()),
+            ..Numerics::default()
+        };
+        for (before, after) in pairs {
             numerics.pair(before, after, limits);
         }
         for only in &mut numerics.only {
@@ -168,23 +175,32 @@ impl Numerics {
     }
 
     /// What a limit on the numbers says of them.
-    pub(super) fn fault(&self, tolerance: f64) -> Option<String> {
+    pub(super) fn faults(&self, tolerance: f64) -> Vec<String> {
+        let mut faults = Vec::new();
+        let missing: Vec<&str> = self.only.iter().flatten().map(String::as_str).collect();
         if let Some(first) = &self.first {
-            return Some(format!(
+            faults.push(format!(
                 "the numbers part at {}: {} (allowed is {})",
                 first.label,
                 first.how,
                 share(tolerance)
             ));
-        }
-        if self.compared == 0 {
+        } else if self.compared == 0 {
             let none = "the numbers cannot be compared: no label is on both sides in traces of the same step";
-            return Some(none.to_owned());
+            faults.push(none.to_owned());
+        } else if !missing.is_empty() {
+            faults.push(format!("only one side has {}", named(&missing)));
         }
-        let missing: Vec<&str> = self.only.iter().flatten().map(String::as_str).collect();
-        (!missing.is_empty()).then(|| format!("only one side has {}", named(&missing)))
+        let alone: Vec<&str> = self.alone.iter().flatten().map(String::as_str).collect();
+        if !alone.is_empty() {
+            faults.push(format!("not compared, {NO_PARTNER}: {}", named(&alone)));
+        }
+        faults
     }
 }
+
+/// What holds of a trace that stands alone.
+pub(super) const NO_PARTNER: &str = "for the other side has no trace of the same step";
 
 /// `a, b and 3 more`
 pub(super) fn named(names: &[&str]) -> String {
@@ -200,19 +216,26 @@ pub(super) fn named(names: &[&str]) -> String {
     }
 }
 
-/// Traces of the same step and rank, in order; two single traces whatever their steps are.
-fn pairs<'a>(before: &'a [Facts], after: &'a [Facts]) -> Vec<(&'a Facts, &'a Facts)> {
+type Pairs<'a> = Vec<(&'a Facts, &'a Facts)>;
+
+/// Traces of the same region, step and rank, in the order of the steps, and those of each side that stand alone; two
+/// single traces belong together whatever their steps are.
+fn pairs<'a>(before: &'a [Facts], after: &'a [Facts]) -> (Pairs<'a>, [Vec<&'a Facts>; 2]) {
     if let ([before], [after]) = (before, after) {
-        return vec![(before, after)];
+        return (vec![(before, after)], Default::default());
     }
-    let key = |facts: &Facts| (facts.digest.run().capture_step, facts.digest.run().rank);
+    let regions = Regions::of([before, after]);
+    let when = |facts: &Facts| (facts.digest.run().capture_step, facts.digest.run().rank);
+    let key = |facts: &'a Facts| (regions.region(facts), when(facts));
     let mut free: Vec<&Facts> = after.iter().collect();
+    let mut alone = Vec::new();
     let mut pairs = Vec::new();
     for facts in before {
-        if let Some(at) = free.iter().position(|other| key(other) == key(facts)) {
-            pairs.push((facts, free.remove(at)));
+        match free.iter().position(|other| key(other) == key(facts)) {
+            Some(at) => pairs.push((facts, free.remove(at))),
+            None => alone.push(facts),
         }
     }
-    pairs.sort_by_key(|(before, _)| key(before));
-    pairs
+    pairs.sort_by_key(|(before, _)| when(before));
+    (pairs, [alone, free])
 }

@@ -1,9 +1,10 @@
 //! The difference as a person reads it.
 
-use super::numerics::named;
+use super::numerics::{NO_PARTNER, named};
 use super::{Change, Diff};
 use crate::view::summary::{Page, Tone};
 use crate::view::text::{bytes, count, duration, number, printable};
+use crate::view::words::counted;
 
 /// Rows of a table that are shown.
 const MOST_SHOWN: usize = 20;
@@ -23,6 +24,9 @@ pub(crate) fn render(diff: &Diff, width: usize, colour: bool) -> String {
             page.sentence(Tone::Problem, 2, fault);
         }
     }
+    if !diff.cautions.is_empty() {
+        page.heading("cautions");
+    }
     for caution in &diff.cautions {
         page.sentence(Tone::Warning, 2, caution);
     }
@@ -39,10 +43,7 @@ pub(crate) fn render(diff: &Diff, width: usize, colour: bool) -> String {
 fn numerics(page: &mut Page, diff: &Diff) {
     let numerics = &diff.numerics;
     page.heading("numbers");
-    let labels = |number: usize| match number {
-        1 => "1 record".to_owned(),
-        number => format!("{} records", count(number as u64)),
-    };
+    let labels = |number: usize| counted(number as u64, "record", "records");
     match &numerics.first {
         Some(first) => {
             let again = match first.occurrence {
@@ -54,8 +55,13 @@ fn numerics(page: &mut Page, diff: &Diff) {
                 first.label, first.place, first.step, first.how
             );
             page.sentence(Tone::Problem, 2, &text);
+            let verb = if numerics.parted == 1 {
+                "parts"
+            } else {
+                "part"
+            };
             let text = format!(
-                "{} of {} part",
+                "{} of {} {verb}",
                 count(numerics.parted as u64),
                 labels(numerics.compared)
             );
@@ -65,7 +71,12 @@ fn numerics(page: &mut Page, diff: &Diff) {
             page.sentence(Tone::Plain, 2, "nothing was recorded on both sides")
         }
         None => {
-            let mut text = format!("{} agree", labels(numerics.compared));
+            let verb = if numerics.compared == 1 {
+                "agrees"
+            } else {
+                "agree"
+            };
+            let mut text = format!("{} {verb}", labels(numerics.compared));
             if let Some((most, label)) = numerics.most.as_ref().filter(|(most, _)| *most > 0.0) {
                 text += &format!("; {label} is furthest, {}% apart", number(most * 100.0, 3));
             }
@@ -77,6 +88,16 @@ fn numerics(page: &mut Page, diff: &Diff) {
             let names: Vec<&str> = only.iter().map(String::as_str).collect();
             page.sentence(Tone::Warning, 2, &format!("only {side}: {}", named(&names)));
         }
+    }
+    let alone: Vec<&str> = numerics
+        .alone
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    if !alone.is_empty() {
+        let text = format!("not compared, {NO_PARTNER}: {}", named(&alone));
+        page.sentence(Tone::Warning, 2, &text);
     }
 }
 
@@ -91,15 +112,12 @@ fn table(page: &mut Page, title: &str, changes: &[Change], show: fn(f64) -> Stri
         .iter()
         .take(MOST_SHOWN)
         .map(|change| {
-            let [before, after] = change.calls;
-            let name = match before == after || before * after == 0 {
-                true => change.name.clone(),
-                false => format!(
-                    "{} ({} → {} calls)",
-                    change.name,
-                    count(before),
-                    count(after)
-                ),
+            let name = match change.calls {
+                Some([before, after]) if before != after && before.min(after) > 0 => {
+                    let (before, after) = (count(before), count(after));
+                    format!("{} ({before} → {after} calls)", change.name)
+                }
+                _ => change.name.clone(),
             };
             let ratio = change.ratio().map_or("-".to_owned(), percent);
             let mut cells = vec![

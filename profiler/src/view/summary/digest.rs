@@ -1,9 +1,12 @@
 //! What a trace boils down to while it is written.
 
 use super::bounded::{Names, Rows};
-use super::evidence::{Gradient, GradientRow, GraphSize, ScalarRow, Statistics, Tensors};
+use super::gradients::{Gradient, GradientRow};
+use super::graph::GraphSize;
 use super::memory::Memory;
+use super::scalars::ScalarRow;
 use super::sites::{ClosedSpan, SiteId, Sites, SpanSite};
+use super::tensors::{Statistics, Tensors};
 use crate::allocator::Taken;
 
 /// The notes of a trace that are shown; later ones are counted.
@@ -79,7 +82,9 @@ impl Digest {
     /// A span of the site was closed. The root, which is the whole session, is no call and left
     /// out.
     pub(crate) fn closed(&mut self, site: SiteId, span: ClosedSpan) {
-        self.sites.close(site, span);
+        if let Some(time) = self.sites.close(site, span) {
+            self.sites.part(time);
+        }
     }
 
     /// Both at once, for who keeps no rows.
@@ -214,6 +219,12 @@ impl Digest {
         &self.meta
     }
 
+    /// The time of the measured region.
+    #[cfg(feature = "cli")]
+    pub(crate) fn measured_ns(&self) -> u64 {
+        self.sites.measured_ns
+    }
+
     /// Why the trace failed, if it did.
     #[cfg(feature = "cli")]
     pub(crate) fn failure(&self) -> Option<&str> {
@@ -258,6 +269,7 @@ impl Digest {
             .iter()
             .any(|site| site.calls > 0 && !site.measured)
             || self.sites.others.calls > 0
+            || self.memory.storages.is_some()
             || self.tensors.rows.len() + self.scalars.len() + self.gradients.len() > 0
     }
 }

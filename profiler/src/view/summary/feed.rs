@@ -6,15 +6,17 @@ use std::io::BufRead;
 use anyhow::{Result, anyhow};
 
 use super::digest::{Digest, Meta};
-use super::evidence::{Statistics, gradient_of};
-use super::sites::{ClosedSpan, HowClosed, SiteId, SpanSite, StepTag};
+use super::gradients::gradient_of;
+use super::sites::{ClosedSpan, HowClosed, PartTime, SiteId, SpanSite, StepTag};
+use super::tensors::Statistics;
 use crate::allocator::Taken;
 use crate::phase::ExecutionStep;
 use crate::trace::read::TraceEvents;
 use crate::trace::sequence::Sequence;
+use crate::trace::storages::Storages;
 use crate::trace::{
-    DeviceMemoryEvent, MemoryAction, MemoryEvent, RunOutcome, SpanStartEvent, TensorEvent,
-    TensorStatsEvent, TerminalEvent, TraceEvent, TraceRunMeta,
+    DeviceMemoryEvent, MemoryEvent, RunOutcome, SpanStartEvent, TensorEvent, TensorStatsEvent,
+    TerminalEvent, TraceEvent, TraceRunMeta,
 };
 use crate::view::span_table::{Flags, NONE, Place, Row, SpanTable, Visitor};
 
@@ -34,9 +36,14 @@ pub(crate) struct Feed {
     waiting: VecDeque<Evidence>,
     /// The cut tensors, a sentence each.
     cuts: Vec<String>,
-    live: HashMap<(String, String), u64>,
-    live_bytes: u64,
-    end_ns: u64,
+    /// By device and name.
+    storages: Storages<(String, String)>,
+    /// The names of the ranks' trees in a merged trace.
+    ranks: Vec<String>,
+    /// When the trace ended; none of the old schema says it.
+    end_ns: Option<u64>,
+    /// The last time that is told of anything but a span.
+    latest_ns: u64,
 }
 
 #[derive(Debug)]
@@ -74,7 +81,12 @@ impl Feed {
     /// The next event, in the order of the lines.
     pub(crate) fn push(&mut self, event: TraceEvent) {
         match event {
-            TraceEvent::Meta { run, .. } => self.meta = meta_of(&run),
+            TraceEvent::Meta { run, .. } => {
+                self.meta = meta_of(&run);
+                let ranks = run.tags.get("ranks").map(|ranks| ranks.split(','));
+                let named = |rank| format!("rank {rank}");
+                self.ranks = ranks.into_iter().flatten().map(named).collect();
+            }
             TraceEvent::SpanStart(start) => self.start(&start),
             TraceEvent::SpanEnd(end) => {
                 self.spans.end(&end);
@@ -115,8 +127,13 @@ impl Feed {
                 self.digest.gradient(&gradient_of(&event));
             }
             TraceEvent::Terminal(terminal) => self.terminal(&terminal),
-            TraceEvent::Op(_) | TraceEvent::DeviceInterval(_) | TraceEvent::Edge(_) => {}
+            TraceEvent::Op(op) => self.happened(op.timestamp_ns.saturating_add(op.duration_ns)),
+            TraceEvent::DeviceInterval(_) | TraceEvent::Edge(_) => {}
         }
+    }
+
+    fn happened(&mut self, at_ns: u64) {
+        self.latest_ns = self.latest_ns.max(at_ns);
     }
 
     fn is_measured(&self, place: Place) -> bool {
@@ -137,6 +154,9 @@ impl Feed {
             }
         }
         self.spans.start(start, number as u32);
+        if self.ranks.contains(&start.name) && self.is_below_root(start) {
+            self.spans.is_rank(&start.id);
+        }
         if start.measured {
             let extra = start.extra.as_deref();
             self.meta.since_previous_ns = extra.and_then(|extra| extra.since_previous_ns);
@@ -150,19 +170,31 @@ impl Feed {
         }
     }
 
-    /// Only the first span of a call site says where it is.
+    fn is_below_root(&self, start: &SpanStartEvent) -> bool {
+        let parent = start
+            .parent_id
+            .as_deref()
+            .and_then(|id| self.spans.started(id));
+        let parent = parent.and_then(|place| self.spans.row(place));
+        parent.is_some_and(|parent| parent.parent == NONE)
+    }
+
+    /// A span without a place is of the first call site of its name, which says only once where it is.
     fn site(&mut self, start: &SpanStartEvent) -> SiteId {
-        if let Some(extra) = start.extra.as_deref()
-            && let (Some(file), Some(line)) = (&extra.file, extra.line)
+        let extra = start.extra.as_deref();
+        let own = extra.and_then(|extra| extra.file.as_deref().zip(extra.line));
+        if let Some((file, line)) = own
+            && !self.places.contains_key(&start.name)
         {
-            let place = (file.clone(), line);
-            self.places.entry(start.name.clone()).or_insert(place);
+            self.places
+                .insert(start.name.clone(), (file.to_owned(), line));
         }
-        let place = self.places.get(&start.name);
+        let first = self.places.get(&start.name);
+        let place = own.or(first.map(|(file, line)| (file.as_str(), *line)));
         self.digest.site(SpanSite {
             name: &start.name,
-            file: place.map(|(file, _)| file.as_str()),
-            line: place.map(|(_, line)| *line),
+            file: place.map(|(file, _)| file),
+            line: place.map(|(_, line)| line),
             step: start.step.map(|step| match step {
                 ExecutionStep::Forward => StepTag::Forward,
                 ExecutionStep::Backward => StepTag::Backward,
@@ -240,23 +272,14 @@ impl Feed {
     }
 
     fn memory(&mut self, event: MemoryEvent) {
-        let key = (event.device, event.storage_id);
-        match event.action {
-            MemoryAction::Alloc => {
-                if let std::collections::hash_map::Entry::Vacant(free) = self.live.entry(key) {
-                    free.insert(event.bytes);
-                    self.live_bytes = self.live_bytes.saturating_add(event.bytes);
-                    self.digest.storages(self.live_bytes);
-                }
-            }
-            MemoryAction::Free => {
-                let bytes = self.live.remove(&key).unwrap_or(0);
-                self.live_bytes = self.live_bytes.saturating_sub(bytes);
-            }
-        }
+        self.happened(event.timestamp_ns);
+        let storage = (event.device, event.storage_id);
+        self.storages
+            .take(storage, event.action, event.bytes, event.timestamp_ns);
     }
 
     fn sample(&mut self, sample: &DeviceMemoryEvent) {
+        self.happened(sample.timestamp_ns);
         let taken = sample.capacity_bytes.zip(sample.free_bytes);
         let taken = taken.map(|(all, free)| all.saturating_sub(free));
         if let Some(used) = sample.used_bytes.or(taken) {
@@ -265,7 +288,7 @@ impl Feed {
     }
 
     fn terminal(&mut self, terminal: &TerminalEvent) {
-        self.end_ns = terminal.timestamp_ns;
+        self.end_ns = Some(terminal.timestamp_ns);
         if terminal.outcome == RunOutcome::Failed {
             let reason = terminal.reason.as_deref();
             self.digest
@@ -295,14 +318,27 @@ impl Feed {
         for cut in std::mem::take(&mut self.cuts) {
             self.digest.note(cut);
         }
-        self.spans.end_open(self.end_ns);
+        let latest = || self.latest_ns.max(self.spans.latest_ns());
+        let end = self.end_ns.unwrap_or_else(latest);
+        self.spans.end_open(end);
         self.digest.meta(self.meta);
-        self.spans.walk(&mut Closer {
+        if let Some(peak) = self.storages.peak() {
+            self.digest.storages(peak);
+        }
+        let mut closer = Closer {
             digest: &mut self.digest,
             sites: &self.sites,
             around: vec![Vec::new(); self.spans.threads()],
             open: Vec::new(),
-        });
+            parts: Vec::new(),
+        };
+        self.spans.walk(&mut closer);
+        // The trees come one after another, the times in them do not.
+        let mut parts = closer.parts;
+        parts.sort_unstable();
+        for part in parts {
+            self.digest.sites.part(part);
+        }
         Fed {
             digest: self.digest,
             spans: self.spans,
@@ -351,6 +387,8 @@ struct Closer<'a> {
     /// By thread and site: how many spans are open around.
     around: Vec<Vec<u32>>,
     open: Vec<Open>,
+    /// When the parts of the step ran.
+    parts: Vec<PartTime>,
 }
 
 #[derive(Default)]
@@ -404,6 +442,9 @@ impl Visitor for Closer<'_> {
         if let Some(around) = self.around(row) {
             *around = around.saturating_sub(1);
         }
+        if row.flags.has(Flags::RANK) {
+            return;
+        }
         if let (Some(parent), Some(above)) = (table.row(row.parent), self.open.last_mut())
             && SpanTable::is_inside(row, parent)
         {
@@ -412,9 +453,10 @@ impl Visitor for Closer<'_> {
         }
         let site = self.sites.get(row.name as usize).copied();
         let has = |flag| row.flags.has(flag);
-        self.digest.closed(
+        let part = self.digest.sites.close(
             site.unwrap_or(SiteId::OTHERS),
             ClosedSpan {
+                start_ns: row.start_ns,
                 duration_ns: row.duration_ns,
                 child_ns: open.child_ns,
                 overhead_ns: row.overhead_ns,
@@ -430,6 +472,7 @@ impl Visitor for Closer<'_> {
                 },
             },
         );
+        self.parts.extend(part);
     }
 }
 

@@ -19,9 +19,10 @@ pub(crate) fn summary(trace: &str, digest: &Digest) -> Value {
     };
     let between = meta.since_previous_ns.unwrap_or(0);
     let mut parts = serde_json::Map::new();
-    for ((_, name), nanoseconds) in StepTag::ALL.iter().zip(sites.step_ns) {
+    for ((_, name), nanoseconds) in StepTag::ALL.iter().zip(sites.part_ns()) {
         parts.insert((*name).to_owned(), json!(nanoseconds));
     }
+    parts.insert("rest".to_owned(), json!(sites.rest_ns()));
     json!({
         "schema": "candle-profiler/summary/1",
         "trace": trace,
@@ -93,7 +94,7 @@ fn memory(digest: &Digest) -> Value {
 }
 
 fn scalars(digest: &Digest) -> Vec<Value> {
-    let row = |(label, row): (&str, &super::evidence::ScalarRow)| {
+    let row = |(label, row): (&str, &super::scalars::ScalarRow)| {
         json!({
             "label": label,
             "values": row.values,
@@ -106,7 +107,7 @@ fn scalars(digest: &Digest) -> Vec<Value> {
 }
 
 fn tensors(digest: &Digest) -> Vec<Value> {
-    let row = |(label, row): (&str, &super::evidence::TensorRow)| {
+    let row = |(label, row): (&str, &super::tensors::TensorRow)| {
         json!({
             "label": label,
             "events": row.events,

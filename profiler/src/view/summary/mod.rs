@@ -5,18 +5,22 @@
 //! [`Feed`] makes the same of a trace that is read. [`render`] makes the text of it.
 
 mod bounded;
+mod cover;
 mod digest;
 mod durations;
-mod evidence;
 mod feed;
+mod gradients;
+mod graph;
 #[cfg(feature = "cli")]
 pub(crate) mod json;
 mod memory;
 mod page;
 mod problems;
 mod render;
+mod scalars;
 mod sites;
 mod steps;
+mod tensors;
 mod times;
 mod told;
 #[cfg(feature = "cli")]
@@ -25,16 +29,18 @@ pub(crate) mod tree;
 pub(crate) mod trends;
 
 pub(crate) use digest::{Digest, Meta};
-#[cfg(feature = "candle")]
-pub(crate) use evidence::described;
-pub(crate) use evidence::{GraphSize, Statistics, gradient_of};
 #[cfg(feature = "cli")]
 pub(crate) use feed::{Fed, of_document, read_with};
 pub(crate) use feed::{read, scalar_of};
+pub(crate) use gradients::gradient_of;
+pub(crate) use graph::GraphSize;
 #[cfg(feature = "cli")]
 pub(crate) use page::{Page, Tone};
 pub(crate) use render::{Look, render, wants_colour};
 pub(crate) use sites::{ClosedSpan, HowClosed, SiteId, SpanSite, StepTag};
+pub(crate) use tensors::Statistics;
+#[cfg(feature = "candle")]
+pub(crate) use tensors::described;
 
 #[cfg(test)]
 mod tests;

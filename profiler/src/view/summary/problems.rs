@@ -4,6 +4,7 @@ use super::bounded::Names;
 use super::digest::Digest;
 use super::sites::{Site, StepTag};
 use crate::view::text::{count, duration};
+use crate::view::words::counted;
 
 /// One sentence for each problem of the trace.
 pub(super) fn problems(digest: &Digest) -> Vec<String> {
@@ -22,15 +23,15 @@ pub(super) fn problems(digest: &Digest) -> Vec<String> {
     }
     if let Some(graph) = digest.graph.filter(|graph| graph.carried > 0) {
         all.push(format!(
-            "the graph of the loss holds {} tensors of earlier steps: something keeps their results, detach it",
-            count(graph.carried)
+            "the graph of the loss holds {} of earlier steps: something keeps their results, detach it",
+            counted(graph.carried, "tensor", "tensors")
         ));
     }
     all.extend(digest.notes.iter().cloned());
     if digest.more_notes > 0 {
         all.push(format!(
-            "{} more problems of this kind",
-            count(digest.more_notes)
+            "{} of this kind",
+            counted(digest.more_notes, "more problem", "more problems")
         ));
     }
     let tensors = &digest.tensors;
@@ -68,10 +69,8 @@ fn values(digest: &Digest, all: &mut Vec<String>) {
 
 fn gradients(digest: &Digest, all: &mut Vec<String>) {
     // A loss scaler leaves out the optimizer when a gradient overflows: no fault, but worth a word.
-    let optimized = StepTag::ALL
-        .iter()
-        .zip(digest.sites.step_ns)
-        .any(|((tag, _), nanoseconds)| *tag == StepTag::Optimizer && nanoseconds > 0);
+    let optimizes = |site: &Site| site.step == Some(StepTag::Optimizer) && site.calls > 0;
+    let optimized = digest.sites.rows.iter().any(optimizes);
     for (root, row) in digest.gradients.iter() {
         let bad = row.non_finite.count();
         if bad == 0 {
@@ -128,16 +127,18 @@ fn lost(digest: &Digest, all: &mut Vec<String>) {
             .map(|(site, times)| format!("{site} {}", count(*times)))
             .collect();
         all.push(format!(
-            "{} spans and records found no room in the budget (see CANDLE_PROFILE_BUDGET): {}",
-            count(digest.dropped),
+            "{} found no room in the budget (see CANDLE_PROFILE_BUDGET): {}",
+            counted(digest.dropped, "span or record", "spans and records"),
             named.join(", ")
         ));
     }
     if digest.late > 0 {
-        all.push(format!(
-            "{} records came after the end and are not in the trace",
-            count(digest.late)
-        ));
+        let came = counted(
+            digest.late,
+            "record came after the end and is",
+            "records came after the end and are",
+        );
+        all.push(format!("{came} not in the trace"));
     }
     if digest.waited_ns > 0 {
         all.push(format!(

@@ -4,13 +4,16 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::digest::Digest;
-use super::evidence::{GradientRow, ScalarRow, TensorRow};
+use super::gradients::GradientRow;
 use super::memory::memory;
 use super::page::{Page, Tone};
 use super::problems::problems;
+use super::scalars::ScalarRow;
 use super::steps::steps;
+use super::tensors::TensorRow;
 use super::times::times;
 use crate::view::text::{bytes, columns, count, duration, number, printable, shell_word};
+use crate::view::words::counted;
 
 /// Rows of tensors, scalars and roots that are shown.
 const MOST_SHOWN: usize = 20;
@@ -203,8 +206,8 @@ fn gradients(page: &mut Page, digest: &Digest) {
 fn graph(page: &mut Page, digest: &Digest) {
     if let Some(graph) = digest.graph {
         let text = format!(
-            "graph of the loss: {} tensors, {}",
-            count(graph.nodes),
+            "graph of the loss: {}, {}",
+            counted(graph.nodes, "tensor", "tensors"),
             bytes(graph.bytes)
         );
         page.sentence(Tone::Plain, 2, &text);
@@ -217,8 +220,8 @@ fn graph(page: &mut Page, digest: &Digest) {
         }
     } else if let Some((nodes, held)) = digest.unused_graph {
         let text = format!(
-            "a graph of {} tensors, {}, was built and no backward pass ran",
-            count(nodes),
+            "a graph of {}, {}, was built and no backward pass ran",
+            counted(nodes, "tensor", "tensors"),
             bytes(held)
         );
         page.sentence(Tone::Plain, 2, &text);
@@ -234,12 +237,8 @@ fn gradient_line(root: &str, row: &GradientRow) -> String {
         (row.zero.count(), "zero"),
         (row.non_finite.count(), "not finite"),
     ];
-    let noun = if row.all() == 1 {
-        "variable"
-    } else {
-        "variables"
-    };
-    let mut line = format!("{root}: {} {noun}", count(row.all()));
+    let variables = counted(row.all(), "variable", "variables");
+    let mut line = format!("{root}: {variables}");
     for (number, state) in counts.iter().filter(|(number, _)| *number > 0) {
         line += &format!(", {} {state}", count(*number));
     }
@@ -255,7 +254,7 @@ fn and_more(page: &mut Page, rows: usize, refused: u64) {
     if more > 0 || refused > 0 {
         let records = match refused {
             0 => String::new(),
-            _ => format!(" and {} records of others", count(refused)),
+            _ => format!(" and {} of others", counted(refused, "record", "records")),
         };
         let text = format!("… and {} more{records}", count(more));
         page.sentence(Tone::Plain, 2, &text);

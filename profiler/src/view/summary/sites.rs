@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::bounded::MOST_ROWS;
+use super::cover::Cover;
 use super::durations::Durations;
 use crate::allocator::Taken;
 use crate::view::text::printable;
@@ -57,6 +58,7 @@ impl SiteId {
 /// A span that was closed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClosedSpan {
+    pub(crate) start_ns: u64,
     /// From start to end, as in the trace.
     pub(crate) duration_ns: u64,
     /// The durations of its direct children, those of other threads left out.
@@ -115,8 +117,20 @@ pub(super) struct Sites {
     pub(super) others: Site,
     pub(super) measured_ns: u64,
     pub(super) measured_overhead_ns: u64,
-    /// In the order of [`StepTag::ALL`].
-    pub(super) step_ns: [u64; 3],
+    /// From the start of the measured region to its end.
+    region: Option<(u64, u64)>,
+    /// When each part ran, in the order of [`StepTag::ALL`], and when any did.
+    parts: [Cover; 3],
+    any_part: Cover,
+}
+
+/// When a part of the step ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PartTime {
+    start_ns: u64,
+    end_ns: u64,
+    /// The place in [`StepTag::ALL`].
+    part: usize,
 }
 
 impl Sites {
@@ -174,7 +188,8 @@ impl Sites {
         }
     }
 
-    pub(super) fn close(&mut self, id: SiteId, span: ClosedSpan) {
+    /// Takes a call in. Where it is a part of the step, its time is still to be told by [`Sites::part`].
+    pub(super) fn close(&mut self, id: SiteId, span: ClosedSpan) -> Option<PartTime> {
         let total = span.duration_ns.saturating_sub(span.overhead_ns);
         let in_children = span.child_ns.saturating_sub(span.child_overhead_ns);
         let row = match self.rows.get_mut(id.0 as usize) {
@@ -195,15 +210,46 @@ impl Sites {
         row.panicked += u64::from(span.how.panicked);
         row.open_at_end += u64::from(span.how.open_at_end);
         let step = row.step.filter(|_| !span.in_step);
-        for ((tag, _), sum) in StepTag::ALL.iter().zip(&mut self.step_ns) {
-            if step == Some(*tag) {
-                *sum = sum.saturating_add(total);
-            }
-        }
         if span.measured {
             self.measured_ns = self.measured_ns.saturating_add(total);
             self.measured_overhead_ns = self.measured_overhead_ns.saturating_add(span.overhead_ns);
+            let end = span.start_ns.saturating_add(span.duration_ns);
+            let (from, to) = self.region.unwrap_or((span.start_ns, end));
+            self.region = Some((from.min(span.start_ns), to.max(end)));
         }
+        let part = StepTag::ALL
+            .iter()
+            .position(|(tag, _)| step == Some(*tag))?;
+        Some(PartTime {
+            start_ns: span.start_ns,
+            // Without the profiler's own work, as everywhere.
+            end_ns: span.start_ns.saturating_add(total),
+            part,
+        })
+    }
+
+    /// A part of the step ran. They come in nearly the order of their times.
+    pub(super) fn part(&mut self, time: PartTime) {
+        if let Some(part) = self.parts.get_mut(time.part) {
+            part.add(time.start_ns, time.end_ns);
+            self.any_part.add(time.start_ns, time.end_ns);
+        }
+    }
+
+    /// How much of the measured region each part ran, in the order of [`StepTag::ALL`]: on however many threads at once, a
+    /// moment counts once.
+    pub(super) fn part_ns(&self) -> [u64; 3] {
+        self.parts.each_ref().map(|part| part.within(self.region()))
+    }
+
+    /// The time of the region in which no part ran; none where there are no parts or no region.
+    pub(super) fn rest_ns(&self) -> Option<u64> {
+        let parts = self.any_part.within(self.region());
+        (parts > 0 && self.measured_ns > 0).then(|| self.measured_ns.saturating_sub(parts))
+    }
+
+    fn region(&self) -> (u64, u64) {
+        self.region.unwrap_or((0, u64::MAX))
     }
 }
 

@@ -4,6 +4,7 @@ use super::digest::Digest;
 use super::page::{Page, Tone};
 use super::sites::StepTag;
 use crate::view::text::{count, duration, percent};
+use crate::view::words::counted;
 
 /// The parts of the step, the time between steps, the rate.
 pub(super) fn steps(page: &mut Page, digest: &Digest) {
@@ -18,19 +19,12 @@ pub(super) fn steps(page: &mut Page, digest: &Digest) {
         };
         parts.push(vec![name.to_owned(), duration(between)]);
     }
-    let tags = StepTag::ALL.iter().zip(sites.step_ns);
+    let tags = StepTag::ALL.iter().zip(sites.part_ns());
     parts.extend(
         tags.filter(|(_, nanoseconds)| *nanoseconds > 0)
             .map(|((_, name), nanoseconds)| part(name, nanoseconds)),
     );
-    let tagged = sites
-        .step_ns
-        .iter()
-        .fold(0, |sum: u64, ns| sum.saturating_add(*ns));
-    // Parts on several threads at once may take more than the whole.
-    if tagged > 0 && tagged <= whole {
-        parts.push(part("rest", whole - tagged));
-    }
+    parts.extend(sites.rest_ns().map(|rest| part("rest", rest)));
     if !parts.is_empty() {
         page.table(&["time by part", "total", "share"], &parts);
     }
@@ -57,7 +51,8 @@ fn rate(digest: &Digest) -> Option<String> {
     if whole == 0 || digest.failed.is_some() {
         return None;
     }
-    let text = format!("{} items, {} a second", count(items), rate(whole));
+    let items_text = counted(items, "item", "items");
+    let text = format!("{items_text}, {} a second", rate(whole));
     Some(match digest.meta.since_previous_ns {
         None | Some(0) => text,
         Some(between) => {

@@ -6,6 +6,7 @@ use super::digest::Digest;
 use super::page::Page;
 use super::sites::Site;
 use crate::view::text::{count, duration, percent, printable};
+use crate::view::words::counted;
 
 /// Rows shown; the table is sorted, so what matters is among them.
 const MOST_SHOWN: usize = 20;
@@ -54,7 +55,7 @@ pub(super) fn times(page: &mut Page, digest: &Digest) {
 fn others(hidden: &[&Site], refused: &Site) -> Site {
     let mut others = refused.clone();
     others.name = match (hidden.len(), refused.calls) {
-        (hidden, 0) => format!("({} others)", count(hidden as u64)),
+        (hidden, 0) => format!("({})", counted(hidden as u64, "other", "others")),
         _ => "(others)".to_owned(),
     };
     for site in hidden {

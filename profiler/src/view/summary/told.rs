@@ -1,7 +1,7 @@
 //! What only the writer of a trace knows, as the last line carries it to whoever reads the trace later.
 
 use super::digest::Digest;
-use super::evidence::GraphSize;
+use super::graph::GraphSize;
 use crate::trace::TerminalExtra;
 
 /// The most bytes of sentences in one trace: the budget keeps room for them.

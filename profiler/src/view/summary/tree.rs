@@ -19,6 +19,8 @@ const MOST_SHOWN: usize = 400;
 struct Node {
     /// The number of its call site.
     site: u32,
+    /// It is what a rank did, beside the region.
+    rank: bool,
     calls: u64,
     total_ns: u64,
     self_ns: u64,
@@ -103,7 +105,10 @@ impl Tree {
                 count(node.calls),
                 duration(node.total_ns),
                 duration(node.self_ns),
-                percent(node.total_ns, digest.sites.measured_ns),
+                match node.rank {
+                    true => "-".to_owned(),
+                    false => percent(node.total_ns, digest.sites.measured_ns),
+                },
             ]);
         }
         if rows.is_empty() {
@@ -160,6 +165,9 @@ impl Visitor for Tree {
             Some(row) if !is_root => self.child(above, row.name),
             _ => None,
         };
+        if let (Some(row), Some(node)) = (row, node.and_then(|node| self.nodes.get_mut(node))) {
+            node.rank = row.flags.has(Flags::RANK);
+        }
         self.open.push((node.unwrap_or(above), 0, node.is_some()));
     }
 

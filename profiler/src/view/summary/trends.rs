@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::digest::Digest;
 use super::page::{Page, Tone};
 use super::problems::problems;
+use crate::view::diff::median;
 use crate::view::text::{count, duration, number, printable, sparkline};
+use crate::view::words::counted;
 
 /// Rows of each part that are shown.
 const MOST_SHOWN: usize = 20;
@@ -26,8 +28,26 @@ pub(crate) struct Step {
     measured_ns: u64,
     failed: bool,
     problems: Vec<String>,
-    /// By kind and label.
-    values: Vec<(Kind, String, f64)>,
+    values: Vec<(What, f64)>,
+}
+
+/// What a number is of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct What {
+    kind: Kind,
+    label: String,
+    /// It is the time of the measured region, and not that of a call site of its name.
+    measured: bool,
+}
+
+impl What {
+    fn of(kind: Kind, label: impl Into<String>) -> What {
+        What {
+            kind,
+            label: label.into(),
+            measured: false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,7 +77,7 @@ impl Step {
         let meta = &digest.meta;
         let mut values = Vec::new();
         for (label, row) in digest.own_scalars() {
-            values.push((Kind::Scalar, label.to_owned(), row.last));
+            values.push((What::of(Kind::Scalar, label), row.last));
         }
         for (root, row) in digest.gradients.iter() {
             let name = match digest.gradients.len() {
@@ -69,7 +89,7 @@ impl Step {
             } else {
                 f64::NAN
             };
-            values.push((Kind::Scalar, name, norm));
+            values.push((What::of(Kind::Scalar, name), norm));
         }
         let mut sites: Vec<_> = digest
             .sites
@@ -79,10 +99,14 @@ impl Step {
             .collect();
         sites.sort_by_key(|site| (!site.measured, std::cmp::Reverse(site.total_ns)));
         for site in sites {
-            values.push((Kind::Time, site.name.clone(), site.total_ns as f64));
+            let what = What {
+                measured: site.measured,
+                ..What::of(Kind::Time, &*site.name)
+            };
+            values.push((what, site.total_ns as f64));
         }
         for (label, row) in digest.tensors.rows.iter() {
-            values.push((Kind::Tensor, label.to_owned(), row.rms));
+            values.push((What::of(Kind::Tensor, label), row.rms));
         }
         Step {
             trace: trace.to_owned(),
@@ -98,17 +122,17 @@ impl Step {
         }
     }
 
-    fn kin(&self) -> (&str, &str, Option<u64>) {
-        (&self.entrypoint, &self.phase, self.rank)
+    fn kin(&self) -> (&str, &str, &str, Option<u64>) {
+        (&self.entrypoint, &self.phase, &self.device, self.rank)
     }
 }
 
-/// Steps of the same region and rank.
+/// Steps of the same region, device and rank.
 #[derive(Debug)]
 struct Group<'a> {
     steps: Vec<&'a Step>,
-    /// One row for each label: its kind, its text, and a value for each step, NaN where there is none.
-    rows: Vec<(Kind, &'a str, Vec<f64>)>,
+    /// What each row is of, and a value for each step, NaN where there is none.
+    rows: Vec<(&'a What, Vec<f64>)>,
 }
 
 /// In the order in which their regions first came, and in each in the order of the steps.
@@ -133,17 +157,15 @@ fn groups(steps: &[Step]) -> Vec<Group<'_>> {
         group.steps.sort_by_key(|step| step.step);
         let mut places = HashMap::new();
         for (at, step) in group.steps.iter().enumerate() {
-            for (kind, label, value) in &step.values {
-                let place = *places.entry((*kind, label.as_str())).or_insert_with(|| {
-                    group
-                        .rows
-                        .push((*kind, label, vec![f64::NAN; group.steps.len()]));
+            for (what, value) in &step.values {
+                let place = *places.entry(what).or_insert_with(|| {
+                    group.rows.push((what, vec![f64::NAN; group.steps.len()]));
                     group.rows.len() - 1
                 });
                 let cell = group
                     .rows
                     .get_mut(place)
-                    .and_then(|(.., values)| values.get_mut(at));
+                    .and_then(|(_, values)| values.get_mut(at));
                 if let Some(cell) = cell {
                     // Of two call sites with one name, the sum.
                     *cell = if cell.is_nan() { *value } else { *cell + value };
@@ -183,10 +205,8 @@ pub(crate) fn render(steps: &[Step], width: usize, colour: bool) -> String {
             );
         }
         if troubled.len() > MOST_SHOWN {
-            let text = format!(
-                "… and {} steps more",
-                count((troubled.len() - MOST_SHOWN) as u64)
-            );
+            let more = (troubled.len() - MOST_SHOWN) as u64;
+            let text = format!("… and {} more", counted(more, "step", "steps"));
             page.sentence(Tone::Problem, 2, &text);
         }
         for (kind, title, _) in Kind::ALL {
@@ -201,9 +221,9 @@ fn title(group: &Group<'_>) -> String {
     let Some((first, last)) = group.steps.first().zip(group.steps.last()) else {
         return String::new();
     };
-    let mut times: Vec<u64> = group.steps.iter().map(|step| step.measured_ns).collect();
-    times.sort_unstable();
-    let median = times.get(times.len() / 2).copied().unwrap_or(0);
+    // A step that failed was not there to its end.
+    let whole = group.steps.iter().filter(|step| !step.failed);
+    let times: Vec<f64> = whole.map(|step| step.measured_ns as f64).collect();
     let noun = match (first.phase.as_str(), group.steps.len()) {
         ("infer", 1) => "infer call",
         ("infer", _) => "infer calls",
@@ -216,12 +236,14 @@ fn title(group: &Group<'_>) -> String {
     };
     let failed = group.steps.iter().filter(|step| step.failed).count();
     let mut title = format!(
-        "{}: {} {noun} ({numbers}) on {}, median {}",
+        "{}: {} {noun} ({numbers}) on {}",
         printable(&first.entrypoint, 60),
         count(group.steps.len() as u64),
         first.device,
-        duration(median)
     );
+    if let Some(median) = median(&times) {
+        title += &format!(", median {}", duration(median.round() as u64));
+    }
     if let Some(rank) = first.rank {
         title += &format!(", rank {rank}");
     }
@@ -232,18 +254,19 @@ fn title(group: &Group<'_>) -> String {
 }
 
 fn table(page: &mut Page, group: &Group<'_>, kind: Kind, title: &str) {
-    let rows: Vec<_> = group.rows.iter().filter(|(of, ..)| *of == kind).collect();
+    let of_kind = |row: &&(&What, Vec<f64>)| row.0.kind == kind;
+    let rows: Vec<_> = group.rows.iter().filter(of_kind).collect();
     if rows.is_empty() {
         return;
     }
     let cells: Vec<Vec<String>> = rows
         .iter()
         .take(MOST_SHOWN)
-        .map(|(_, label, values)| {
+        .map(|(what, values)| {
             let finite = || values.iter().copied().filter(|value| value.is_finite());
             let show = |value: Option<f64>| value.map_or("-".to_owned(), |value| kind.show(value));
             let ends = [values.first().copied(), values.last().copied()];
-            let mut cells = vec![printable(label, 160), sparkline(values, TREND)];
+            let mut cells = vec![printable(&what.label, 160), sparkline(values, TREND)];
             cells.extend(ends.map(|value| show(value.filter(|value| !value.is_nan()))));
             cells.push(show(finite().reduce(f64::min)));
             cells.push(show(finite().reduce(f64::max)));
@@ -279,9 +302,14 @@ pub(crate) fn as_json(steps: &[Step]) -> Value {
             let rows: Vec<Value> = group
                 .rows
                 .iter()
-                .map(|(kind, label, values)| {
-                    let kind = Kind::ALL.iter().find(|(of, ..)| of == kind);
-                    json!({"kind": kind.map(|(.., name)| name), "label": label, "values": values})
+                .map(|(what, values)| {
+                    let kind = Kind::ALL.iter().find(|(of, ..)| *of == what.kind);
+                    json!({
+                        "kind": kind.map(|(.., name)| name),
+                        "label": what.label,
+                        "measured": what.measured,
+                        "values": values,
+                    })
                 })
                 .collect();
             json!({

@@ -128,6 +128,42 @@ pub(crate) fn masks(calls: u32) -> Result<()> {
     Ok(())
 }
 
+/// Attention in which one position may see nothing: the softmax of a row of -inf is NaN.
+pub(crate) fn masked_row(calls: u32) -> Result<()> {
+    let mut mask = vec![0f32; 16];
+    mask[4..8].fill(f32::NEG_INFINITY);
+    let mask = Tensor::from_vec(mask, (4, 4), &Device::Cpu)?;
+    let scores = Tensor::ones((4, 4), DType::F32, &Device::Cpu)?;
+    for _ in 0..calls {
+        attend(&scores, &mask)?.matmul(&scores)?;
+    }
+    Ok(())
+}
+
+/// An entropy whose probabilities reach zero: `0 · ln 0` is NaN, though neither factor is.
+#[measured]
+fn entropy_step(logits: &Var, scale: f64) -> CandleResult<Tensor> {
+    #[record_stats("probabilities")]
+    let p = candle_nn::ops::softmax(&(logits.as_tensor() * scale)?, 1)?;
+    #[record_stats("logarithms")]
+    let log = p.log()?;
+    #[record_stats("products")]
+    let products = (p * log)?;
+    #[record_scalar("entropy")]
+    let entropy = products.sum_all()?.neg()?;
+    backward(&entropy)?;
+    Ok(entropy)
+}
+
+/// The logits grow from step to step.
+pub(crate) fn log_of_zero(steps: u32) -> Result<()> {
+    let logits = Var::new(&[[0f32, 1.0], [2.0, -2.0]], &Device::Cpu)?;
+    for step in 1..=steps {
+        entropy_step(&logits, f64::from(step) * 10.0)?;
+    }
+    Ok(())
+}
+
 /// The loss scaler of mixed precision: a step whose gradients overflow leaves the optimizer out.
 #[measured]
 fn scaled_step(weight: &Var, scale: f64) -> CandleResult<()> {

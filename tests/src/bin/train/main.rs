@@ -4,6 +4,7 @@
 
 mod ends;
 mod exploding;
+mod fork;
 mod load;
 mod model;
 mod modes;
@@ -19,6 +20,7 @@ fn main() -> anyhow::Result<()> {
     };
     match mode {
         "plain" => modes::plain(number),
+        "stderr-held" => modes::stderr_held(number),
         "infer" => modes::infer(number),
         "both" => modes::both(number),
         "phases" => modes::phases(number),
@@ -27,7 +29,10 @@ fn main() -> anyhow::Result<()> {
         "panic-caught" => modes::panic_caught(number),
         "exit" => modes::exit(number),
         "hang" => modes::hang(),
-        "fork" => modes::fork(number),
+        #[cfg(unix)]
+        "fork" => fork::steps(number),
+        #[cfg(unix)]
+        "fork-beside-threads" => fork::beside_threads(number),
         "numbered" => modes::numbered(number),
         "accumulate" => modes::accumulate(number),
         "empty" => modes::empty(number, u32::MAX),
@@ -44,6 +49,8 @@ fn main() -> anyhow::Result<()> {
         "flood" => modes::flood(number),
         "wish-taken-back" => modes::wish_taken_back(number),
         "explode" => exploding::explode(number),
+        "masked-row" => exploding::masked_row(number),
+        "log-zero" => exploding::log_of_zero(number),
         "layers" => exploding::layers(number),
         "explode-caught" => exploding::caught(number),
         "leak" => modes::leak(number),

@@ -19,6 +19,12 @@ pub(crate) fn plain(steps: u32) -> Result<()> {
     Ok(())
 }
 
+/// Keeps stderr for itself while it trains.
+pub(crate) fn stderr_held(steps: u32) -> Result<()> {
+    let _held = std::io::stderr().lock();
+    plain(steps)
+}
+
 fn train(training: &mut Training, steps: u32) -> Result<()> {
     for _ in 0..steps {
         let (x, classes) = training.batch()?;
@@ -163,59 +169,6 @@ pub(crate) fn hang() -> Result<()> {
     endless_step(1);
     endless_step(2);
     Ok(())
-}
-
-#[cfg(unix)]
-mod process {
-    unsafe extern "C" {
-        /// POSIX: 0 in the child.
-        pub(super) safe fn fork() -> i32;
-        /// POSIX: ends the process at once.
-        pub(super) safe fn _exit(status: i32) -> !;
-        /// POSIX: waits for a child.
-        pub(super) fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
-    }
-}
-
-#[measured]
-#[cfg(unix)]
-fn forking_step(training: &mut Training) -> Result<()> {
-    let (x, classes) = training.batch()?;
-    let outer = span("outer");
-    let child = process::fork();
-    if child == 0 {
-        // Everything that a worker process might do with what it was born with.
-        training.learn(&x, &classes)?;
-        drop(outer);
-        let _span = span("of the child");
-        not_a_step();
-        for _ in 0..4 {
-            train_step(training, &x, &classes)?;
-        }
-        process::_exit(5);
-    }
-    training.learn(&x, &classes)?;
-    let mut status = 0;
-    // SAFETY: `status` is a place for the child's status.
-    unsafe { process::waitpid(child, &raw mut status, 0) };
-    println!("child {}", status >> 8);
-    Ok(())
-}
-
-/// Each step forks a child that trains too.
-#[cfg(unix)]
-pub(crate) fn fork(steps: u32) -> Result<()> {
-    let mut training = Training::new()?;
-    for _ in 0..steps {
-        forking_step(&mut training)?;
-    }
-    println!("{}", training.model.fingerprint()?);
-    Ok(())
-}
-
-#[cfg(not(unix))]
-pub(crate) fn fork(_: u32) -> Result<()> {
-    anyhow::bail!("there is no fork here")
 }
 
 #[measured(step = step, tags(half = step / 2))]

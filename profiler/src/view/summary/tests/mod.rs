@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use super::evidence::{Gradient, GradientState, Statistics};
+use super::gradients::{Gradient, GradientState};
 use super::*;
 use crate::allocator::Taken;
 use crate::view::text::columns;
@@ -38,6 +38,10 @@ fn lasted(duration_ns: u64, child_ns: u64) -> ClosedSpan {
     }
 }
 
+fn since(start_ns: u64, span: ClosedSpan) -> ClosedSpan {
+    ClosedSpan { start_ns, ..span }
+}
+
 fn measured(duration_ns: u64, child_ns: u64) -> ClosedSpan {
     ClosedSpan {
         measured: true,
@@ -69,8 +73,14 @@ fn full() -> Digest {
         step("Model::forward", StepTag::Forward),
         lasted(5_000_000, 4_000_000),
     );
-    digest.span(step("backward", StepTag::Backward), lasted(4_000_000, 0));
-    digest.span(step("AdamW::step", StepTag::Optimizer), lasted(500_000, 0));
+    digest.span(
+        step("backward", StepTag::Backward),
+        since(5_000_000, lasted(4_000_000, 0)),
+    );
+    digest.span(
+        step("AdamW::step", StepTag::Optimizer),
+        since(9_000_000, lasted(500_000, 0)),
+    );
     digest.span(
         site("train_step"),
         ClosedSpan {
@@ -418,6 +428,55 @@ fn recursion_and_steps_within_steps_count_once() {
         text.contains("rest                        5.00 µs  50.0%"),
         "{text}"
     );
+}
+
+#[test]
+fn parts_that_run_at_once_count_once_and_only_within_the_region() {
+    let mut digest = Digest::new();
+    let forward = step("work", StepTag::Forward);
+    let backward = step("back", StepTag::Backward);
+    // From 1 to 4 µs and from 3 to 5, 1 µs of it beside a backward pass; and much that comes after the region.
+    digest.span(forward, since(1_000, lasted(3_000, 0)));
+    digest.span(forward, since(3_000, lasted(2_000, 0)));
+    digest.span(backward, since(4_000, lasted(2_000, 0)));
+    digest.span(forward, since(10_000, lasted(90_000, 0)));
+    digest.span(site("step"), measured(10_000, 5_000));
+    let text = render(&digest, &look(None));
+    for row in [
+        "forward                     4.00 µs  40.0%",
+        "backward                    2.00 µs  20.0%",
+        "rest                        5.00 µs  50.0%",
+    ] {
+        assert!(text.contains(row), "{text}");
+    }
+}
+
+#[test]
+fn one_of_a_kind_is_no_plural() {
+    let mut digest = Digest::new();
+    digest.meta(Meta {
+        items: Some(1),
+        ..meta()
+    });
+    digest.graph(GraphSize {
+        nodes: 1,
+        bytes: 8,
+        carried: 1,
+        ..GraphSize::default()
+    });
+    digest.dropped("softmax", 1);
+    digest.late(1);
+    digest.span(site("step"), measured(1_000_000, 0));
+    let text = render(&digest, &look(None));
+    for line in [
+        "the graph of the loss holds 1 tensor of earlier steps: something",
+        "1 span or record found no room in the budget",
+        "1 record came after the end and is not in the trace\n",
+        "graph of the loss: 1 tensor, 8 B\n",
+        "\n1 item, 1,000 a second\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
 }
 
 #[test]

@@ -12,19 +12,19 @@ use quote::quote_spanned;
 
 /// What is looked at.
 #[derive(Default)]
-pub(crate) struct Descent {
+pub(crate) struct BackwardEvidence {
     /// What runs before the body.
     pub(crate) before: TokenStream,
     /// Whether the value may hold gradients.
     pub(crate) returns_store: bool,
 }
 
-impl Descent {
+impl BackwardEvidence {
     /// Nothing for a function of another step, or where gradients are recorded anyway.
     pub(crate) fn of(context: &Context, function: &Function, set: &Set, text: &str) -> Self {
         let step = set.span.as_ref().and_then(|span| span.step);
-        let descends = matches!(step, Some("Backward" | "Optimizer"));
-        if !descends || set.records.iter().any(|record| record.is_of_gradients()) {
+        let runs_backward = matches!(step, Some("Backward" | "Optimizer"));
+        if !runs_backward || set.records.iter().any(|record| record.is_of_gradients()) {
             return Self::default();
         }
         let site = Span::mixed_site();
@@ -47,7 +47,9 @@ impl Descent {
         let stores: Vec<TokenStream> = stores.collect();
         let before = match losses.is_empty() && stores.is_empty() {
             true => TokenStream::new(),
-            false => quote_spanned!(site=> #private::descends(&[#losses], &[#(#stores),*]);),
+            false => {
+                quote_spanned!(site=> #private::backward_evidence(&[#losses], &[#(#stores),*]);)
+            }
         };
         let returns_store = function
             .output
@@ -64,7 +66,7 @@ impl Descent {
         let private = &context.private;
         match self.returns_store {
             true => quote_spanned! {Span::mixed_site()=>
-                #private::descends(&[], &[#private::Shown(#value).stored()]);
+                #private::backward_evidence(&[], &[#private::Shown(#value).stored()]);
             },
             false => TokenStream::new(),
         }
