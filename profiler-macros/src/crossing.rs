@@ -3,9 +3,10 @@
 //! As little as possible is written: an argument that is a shared reference is looked at when the body is done, one
 //! that the body takes before it, and both only where their written types may hold a tensor.
 
-use crate::function::{Function, Pattern};
+use crate::function::{Function, Param, Pattern};
 use crate::hints;
 use crate::items::Angles;
+use crate::params::argument;
 use crate::site::Context;
 use crate::tokens::{braces, group_of, is_punct, is_word};
 use crate::types::{holds_impl, holds_word, is_never, may_hold};
@@ -20,6 +21,10 @@ pub(crate) struct Crossing {
     lent: Vec<Ident>,
     /// Those that it takes.
     taken: Vec<Ident>,
+    /// Arguments that are tuples taken apart in the signature: each with its place, and the names in it with theirs.
+    tuples: Vec<(usize, Vec<(usize, Ident)>)>,
+    /// An argument that the body writes its result to.
+    pub(crate) changed: Option<Ident>,
     /// The members of a returned tuple.
     parts: Option<Parts>,
     /// The written type of what the most frequent kind of function returns: references to tensors go in, a tensor comes
@@ -79,14 +84,22 @@ fn is_lent(ty: &[TokenTree]) -> bool {
 impl Crossing {
     /// What there is to look at in a function with this body; nothing where no tensor can go through.
     pub(crate) fn of(function: &Function, set: &Set, body: &Group, text: &str) -> Option<Self> {
-        let output = function.output.as_deref()?;
+        let output = function.output.as_deref().unwrap_or_default();
         let opaque = is_never(output) || holds_impl(output) || holds_word(output, "dyn");
-        if set.measured.is_some() || opaque || is_punct(output.first(), '&') || !may_hold(output) {
+        if set.measured.is_some() || opaque || is_punct(output.first(), '&') {
             return None;
         }
-        let (mut lent, mut taken) = (Vec::new(), Vec::new());
+        let changed = match may_hold(output) {
+            true => None,
+            false => Some(changed(function, output, text)?),
+        };
+        let (mut lent, mut taken, mut tuples) = (Vec::new(), Vec::new(), Vec::new());
         let mut plain = true;
-        for param in &function.params {
+        for (at, param) in function.params.iter().enumerate() {
+            if let Some(names) = names_of_tuple(param, text) {
+                tuples.push((at, names));
+                plain = false;
+            }
             // One with attributes may be configured away; one that the body does not name does not go through.
             let Pattern::Name(name) = &param.pattern else {
                 continue;
@@ -109,7 +122,7 @@ impl Crossing {
             into.push(name.clone());
             plain &= is_lent && is_tensor(after_reference(&param.ty));
         }
-        if lent.is_empty() && taken.is_empty() {
+        if lent.is_empty() && taken.is_empty() && tuples.is_empty() {
             return None;
         }
         let header = function
@@ -121,6 +134,8 @@ impl Crossing {
             hints: hints::of(text) | hints::of_params(&header),
             lent,
             taken,
+            tuples,
+            changed,
             short: short.then(|| output.to_vec()),
             braces: body.span(),
             may_diverge: text.contains('!')
@@ -133,16 +148,33 @@ impl Crossing {
         })
     }
 
-    /// What runs before the body.
-    pub(crate) fn before(&self, context: &Context) -> TokenStream {
-        if self.taken.is_empty() {
+    /// What runs before the body; `apart`: whether the tuple at a place of the arguments is taken apart by then.
+    pub(crate) fn before(&self, context: &Context, apart: &dyn Fn(usize) -> bool) -> TokenStream {
+        if !self.takes() {
             return TokenStream::new();
         }
         let private = &context.private;
-        let taken = &self.taken;
-        quote_spanned! {Span::mixed_site()=>
+        let site = Span::mixed_site();
+        let members = self.tuples.iter().flat_map(|(at, names)| {
+            names.iter().map(move |(member, name)| match apart(*at) {
+                true => quote_spanned!(site=> #name),
+                false => {
+                    let argument = argument(*at);
+                    let member = Literal::usize_unsuffixed(*member);
+                    quote_spanned!(site=> #argument.#member)
+                }
+            })
+        });
+        let taken = self.taken.iter().map(|name| quote_spanned!(site=> #name));
+        let taken = taken.chain(members);
+        quote_spanned! {site=>
             let given = #private::given(&[#(#private::Shown(&#taken).shown()),*]);
         }
+    }
+
+    /// Whether something is looked at before the body.
+    fn takes(&self) -> bool {
+        !self.taken.is_empty() || !self.tuples.is_empty()
     }
 
     /// The body and a look at its value in the fewest words, for the most frequent kind of function: statements, and the
@@ -182,10 +214,14 @@ impl Crossing {
         let private = &context.private;
         let hints = Literal::u32_unsuffixed(self.hints);
         let lent = &self.lent;
-        let given = match self.taken.is_empty() {
-            true => quote_spanned!(site=> #private::given(&[])),
-            false => quote_spanned!(site=> given),
+        let given = match self.takes() {
+            true => quote_spanned!(site=> given),
+            false => quote_spanned!(site=> #private::given(&[])),
         };
+        // What a body writes to is looked at in place of what it returns.
+        let changed = self.changed.as_ref();
+        let changed = changed.map(|name| quote_spanned!(site=> &#name));
+        let value = changed.as_ref().unwrap_or(value);
         let (pattern, parts) = match &self.parts {
             Some(parts) => parts.matched(private),
             None => (
@@ -225,6 +261,58 @@ impl Crossing {
             }
         }
     }
+}
+
+/// The argument that a function which returns nothing writes its result to: `x: &mut Tensor`. The body gets it lent, for
+/// which its lifetime must have no name.
+fn changed(function: &Function, output: &[TokenTree], text: &str) -> Option<Ident> {
+    let names_lifetime = output.iter().any(|tree| is_punct(Some(tree), '\''));
+    if function.is_async || names_lifetime {
+        return None;
+    }
+    let mut changed = function.params.iter().filter_map(|param| {
+        let Pattern::Name(name) = &param.pattern else {
+            return None;
+        };
+        let lent = is_punct(param.ty.get(1), '&') && is_word(param.ty.get(2), "mut");
+        let tensor = lent && is_tensor(param.ty.get(3..)?);
+        let own = param.attributes.is_empty() && param.ours.is_empty() && !param.is_mut();
+        (tensor && own && hints::mentions(text, &name.to_string())).then(|| name.clone())
+    });
+    changed.next()
+}
+
+/// The names in a tuple of arguments that may hold a tensor: `(x, y): (&Tensor, &Tensor)`.
+fn names_of_tuple(param: &Param, text: &str) -> Option<Vec<(usize, Ident)>> {
+    let [TokenTree::Group(pattern)] = param.pattern_trees.as_slice() else {
+        return None;
+    };
+    let opaque =
+        holds_impl(&param.ty) || ["dyn", "fn"].iter().any(|word| holds_word(&param.ty, word));
+    if !matches!(param.pattern, Pattern::Other)
+        || pattern.delimiter() != Delimiter::Parenthesis
+        || !param.attributes.is_empty()
+        || !param.ours.is_empty()
+        || opaque
+        || !may_hold(&param.ty)
+    {
+        return None;
+    }
+    let (mut names, mut member) = (Vec::new(), 0);
+    for tree in pattern.stream() {
+        match tree {
+            TokenTree::Ident(name) if name == "mut" => {}
+            // A constant or a variant is no name of the argument's.
+            TokenTree::Ident(name) if name.to_string().starts_with(char::is_lowercase) => {
+                names.push((member, name));
+            }
+            TokenTree::Ident(name) if name.to_string().starts_with('_') => {}
+            TokenTree::Punct(comma) if comma.as_char() == ',' => member += 1,
+            _ => return None,
+        }
+    }
+    names.retain(|(_, name)| hints::mentions(text, &name.to_string()));
+    (!names.is_empty()).then_some(names)
 }
 
 /// The members of a returned tuple that may hold a tensor, where others, numbers, hold none.

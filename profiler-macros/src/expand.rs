@@ -5,12 +5,13 @@ use crate::args::{Attribute, Kind};
 use crate::backward::BackwardEvidence;
 use crate::boxed::Boxed;
 use crate::crossing::Crossing;
+use crate::detaching;
 use crate::function::{self, Body, Function, Item, Pattern};
 use crate::gradients::{self, StoreArgument};
 use crate::hints;
 use crate::items::item_len;
 use crate::ops;
-use crate::params::{Rebind, argument, is_told, outer, outside, params, rebindings};
+use crate::params::{Rebind, argument, is_told, outer, outside, params, rebindings, stays};
 use crate::site::{Context, Flavour, Record};
 use crate::statements::{Scan, Statements};
 use crate::tokens::{Ours, braces, is_punct, regroup, text_of, text_of_all};
@@ -179,11 +180,12 @@ fn expand(
         function,
         context: &context,
         records,
-        entry: TokenStream::new(),
+        entry: detaching::told(&context, &set, block.stream(), &body.text),
         turns,
         words: words(first, stacked, function),
         span,
     };
+    plan.lend_changed();
     let opaque = plan.param_records(&param_records);
     let plain = PlainBody::of(body, block, absorbed);
     Ok(Some(plan.item(plain, opaque)))
@@ -318,6 +320,23 @@ impl Plan<'_> {
         opaque
     }
 
+    /// Lends the body what it writes its result to, which can then be looked at when it is done.
+    fn lend_changed(&mut self) {
+        let changed = self.crossing.as_ref();
+        let Some(name) = changed.and_then(|crossing| crossing.changed.clone()) else {
+            return;
+        };
+        if self.taken.lent.is_some() {
+            self.crossing = None;
+            return;
+        }
+        let site = Span::mixed_site();
+        let lent = Ident::new("lent", site);
+        let lend = quote_spanned!(site=> let #lent = &mut *#name;);
+        self.taken.before.extend(lend);
+        self.taken.lent = Some((name, lent));
+    }
+
     fn item(&self, body: PlainBody, opaque: bool) -> TokenStream {
         let function = self.function;
         if function.is_async {
@@ -431,10 +450,10 @@ impl Plan<'_> {
         let open = self.guard(&[]);
         let entry = &self.entry;
         if !looks {
-            let before = self.before();
+            let before = self.before(true);
             return quote!(#head #open #entry #before #rest);
         }
-        let before = self.before();
+        let before = self.before(true);
         let body = self.seen(rest);
         quote!(#head #open #entry #before #body)
     }
@@ -445,9 +464,15 @@ impl Plan<'_> {
     }
 
     /// What is looked at before the body.
-    pub(crate) fn before(&self) -> TokenStream {
+    ///
+    /// `inside`: where the arguments have the names that the body knows them by.
+    pub(crate) fn before(&self, inside: bool) -> TokenStream {
         let crossing = self.crossing.as_ref();
-        let given = crossing.map(|crossing| crossing.before(self.context));
+        let apart = |at: usize| {
+            let param = self.function.params.get(at);
+            inside || param.is_some_and(|param| stays(param, &self.words))
+        };
+        let given = crossing.map(|crossing| crossing.before(self.context, &apart));
         let taken = &self.taken.before;
         let backward = &self.backward.before;
         quote!(#backward #given #taken)
@@ -517,11 +542,11 @@ impl Plan<'_> {
         let entry = &self.entry;
         let rebound = rebindings(self.function, &self.words, false, None);
         if !self.looks_through() {
-            let before = self.before();
+            let before = self.before(true);
             let body = self.scope(rest);
             return quote!(#head #open #entry #rebound #before #body);
         }
-        let before = self.before();
+        let before = self.before(true);
         let body = self.seen(rest);
         quote!(#head #open #entry #rebound #before #body)
     }
@@ -585,7 +610,7 @@ impl Plan<'_> {
             quote_spanned!(site=> #private::Ended::here())
         };
         let evidence = self.evidence();
-        let given = outside(self.before(), self.function, &self.words);
+        let given = outside(self.before(false), self.function, &self.words);
         let seen = self.after(&quote_spanned!(site=> &value));
         let seen = outside(seen, self.function, &self.words);
         quote_spanned! {site=>

@@ -18,7 +18,7 @@ impl Plan<'_> {
         let hint = self.hint();
         let rebound = rebindings(self.function, &self.words, true, self.taken.lent.as_ref());
         let block = rest.clone();
-        let given = outside(self.before(), self.function, &self.words);
+        let given = outside(self.before(false), self.function, &self.words);
         let run = self.typed(self.around(rest));
         let entry = &self.entry;
         let place = self.value_place(&block);

@@ -10,6 +10,7 @@ mod backward;
 mod boxed;
 mod crossing;
 mod derive;
+mod detaching;
 mod expand;
 mod forms;
 mod fragments;

@@ -77,7 +77,7 @@ pub(crate) fn outside(
 }
 
 /// Whether a pattern stays in the signature: an attribute's argument asks for a name that it binds.
-fn stays(param: &Param, words: &BTreeSet<String>) -> bool {
+pub(crate) fn stays(param: &Param, words: &BTreeSet<String>) -> bool {
     fn holds(trees: &[TokenTree], words: &BTreeSet<String>) -> bool {
         trees.iter().any(|tree| match tree {
             TokenTree::Ident(word) => words.contains(&text_of(word)),

@@ -22,7 +22,7 @@ mod told;
 pub use crate::tensor::Variables;
 pub use crossing::{
     Blank, Called, Given, Hidden, NotOkay, Okay, Returned, Shown, Unseen, crossed, crossed_bare,
-    crossing, given, returned,
+    crossing, detaches, given, returned,
 };
 pub use gradients::{HoldsGradients, backward_evidence};
 #[cfg(feature = "candle")]

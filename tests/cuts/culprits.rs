@@ -12,7 +12,7 @@ use tests::trace::Trace;
 use crate::{cut_in, cuts, loss_of, numbers, ones, variable};
 
 /// Missing gradients of a trace, each with its reason.
-fn missing(trace: &Trace) -> Vec<(String, String)> {
+pub(crate) fn missing(trace: &Trace) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     trace
         .kind("gradient")
@@ -81,10 +81,10 @@ fn a_layer_norm_between_linears_is_named_with_what_it_takes_away() {
         ]
     );
     for (key, reason) in &found {
-        // The norm's own weights are no arguments: they just are not reached.
+        // The norm's own weights are no arguments: that they are of the norm is told by their lengths.
         match key.starts_with("linear1") {
             true => assert_eq!(reason, "cut in Issue3011::normalize"),
-            false => assert_eq!(reason, "the loss does not depend on it"),
+            false => assert_eq!(reason, "perhaps cut in Issue3011::normalize"),
         }
     }
 }
@@ -351,4 +351,85 @@ fn a_debug_print_excuses_nobody() {
         cut_in(&trace),
         ["printed norm", "printed row", "printed helper"]
     );
+}
+
+/// A norm whose input is data cuts off nothing but its own weights.
+mod a_first_norm {
+    use candle_profiler::{Profiled, measure_with, name_vars, profiled};
+
+    use super::*;
+
+    #[profile_span(name = "first norm")]
+    fn norm(norm: &LayerNorm, x: &Tensor) -> Result<Tensor> {
+        norm.forward(x)
+    }
+
+    #[profile_span(name = "first norm", ops)]
+    fn by_method(norm: &LayerNorm, x: &Tensor) -> Result<Tensor> {
+        norm.forward(x)
+    }
+
+    #[profile_span(name = "first norm", ops)]
+    fn by_function(norm: &LayerNorm, x: &Tensor) -> Result<Tensor> {
+        candle_nn::ops::layer_norm(x, norm.weight(), norm.bias().expect("a bias"), 1e-5)
+    }
+
+    #[profile_span(name = "first norm", ops)]
+    fn applied(norm: &LayerNorm, x: &Tensor) -> Result<Tensor> {
+        x.apply(norm)
+    }
+
+    /// What takes the weights out computes nothing.
+    #[profile_span(ops)]
+    fn slow(norm: &LayerNorm, x: &Tensor) -> Result<Tensor> {
+        candle_nn::ops::layer_norm_slow(x, norm.weight(), norm.bias().expect("a bias"), 1e-5)
+    }
+
+    type Norm = fn(&LayerNorm, &Tensor) -> Result<Tensor>;
+
+    fn trained(by: impl FnOnce(&Profiled<LayerNorm>, &Tensor) -> Result<Tensor>) -> Trace {
+        let vars = VarMap::new();
+        let vb = VarBuilder::from_varmap(&vars, DType::F32, &Device::Cpu);
+        let norm = candle_nn::layer_norm(8, 1e-5, vb.pp("n")).expect("a norm");
+        let norm = profiled("first norm", norm);
+        let last = candle_nn::linear(8, 8, vb.pp("l")).expect("a layer");
+        name_vars("", vars.data());
+        let mut sgd = SGD::new(vars.all_vars(), 0.1).expect("an optimizer");
+        let x = numbers(&[6, 8], 1.0);
+        let (ran, trace) = capture(|| {
+            measure_with("first", || {
+                backward_step(&mut sgd, &loss_of(&last.forward(&by(&norm, &x)?)?)?)
+            })
+        });
+        ran.expect("a step");
+        trace
+    }
+
+    fn is_told(trace: &Trace) {
+        let [(span, twin)] = cuts(trace).try_into().expect("one cut");
+        assert_eq!(span, "first norm");
+        assert!(twin.contains("layer_norm_slow"), "{twin}");
+        let why = || "cut in first norm".to_owned();
+        let lost = ["n.bias", "n.weight"].map(|key| (key.to_owned(), why()));
+        assert_eq!(missing(trace), lost);
+    }
+
+    #[test]
+    fn is_told_in_every_form() {
+        for by in [norm as Norm, by_method, by_function, applied] {
+            is_told(&trained(|norm, x| by(norm, x)));
+        }
+        is_told(&trained(|norm, x| norm.forward(x)));
+    }
+
+    #[test]
+    fn is_no_cut_where_it_has_a_backward_pass() {
+        let trace = trained(|norm, x| slow(norm, x));
+        assert_eq!(cut_in(&trace), [""; 0]);
+        assert!(missing(&trace).is_empty());
+        let ops = trace.kind("op");
+        let names: Vec<&Value> = ops.iter().map(|op| &op["op_name"]).collect();
+        assert_eq!(names, ["layer_norm_slow"]);
+        assert_eq!(ops[0]["inputs"].as_array().map(Vec::len), Some(3));
+    }
 }

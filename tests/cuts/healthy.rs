@@ -13,7 +13,7 @@ use tests::capturing::captures;
 use crate::{cut_in, loss_of, numbers, ones, variable};
 
 /// Runs a program; fails where one of its traces says that a graph is cut.
-fn healthy(program: impl FnOnce() -> Result<()>) {
+pub(crate) fn healthy(program: impl FnOnce() -> Result<()>) {
     let (ran, traces) = captures(program);
     ran.expect("it runs");
     assert!(!traces.is_empty(), "something was captured");
@@ -41,7 +41,7 @@ fn network(layers: &[Linear], x: &Tensor) -> Result<Tensor> {
     Ok(x)
 }
 
-fn layers(vars: &VarMap, sizes: &[usize]) -> Result<Vec<Linear>> {
+pub(crate) fn layers(vars: &VarMap, sizes: &[usize]) -> Result<Vec<Linear>> {
     let vb = VarBuilder::from_varmap(vars, DType::F32, &Device::Cpu);
     let pairs = sizes.windows(2).enumerate();
     pairs
@@ -49,7 +49,7 @@ fn layers(vars: &VarMap, sizes: &[usize]) -> Result<Vec<Linear>> {
         .collect()
 }
 
-fn adam(vars: &VarMap) -> Result<AdamW> {
+pub(crate) fn adam(vars: &VarMap) -> Result<AdamW> {
     AdamW::new_lr(vars.all_vars(), 1e-2)
 }
 

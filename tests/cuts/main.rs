@@ -3,6 +3,7 @@
 mod culprits;
 mod custom;
 mod healthy;
+mod looked_at;
 mod overlaps;
 mod places;
 

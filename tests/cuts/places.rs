@@ -101,6 +101,55 @@ fn listed(x: &Tensor) -> listed::Result<Tensor> {
     Ok(vec![tensor])
 }
 
+#[profile_span(name = "apart")]
+fn apart((x, y): (&Tensor, &Tensor)) -> Result<Tensor> {
+    cut(&(x + y)?)
+}
+
+#[profile_span(name = "apart and early")]
+fn apart_and_early((x, now): (Tensor, bool)) -> Result<Tensor> {
+    if now {
+        return cut(&x);
+    }
+    Ok(x)
+}
+
+#[profile_span(name = "in place")]
+fn in_place(x: &mut Tensor) -> Result<()> {
+    *x = cut(x)?;
+    Ok(())
+}
+
+#[profile_span(name = "in place and early")]
+fn in_place_and_early(x: &mut Tensor, other: &Tensor) -> Result<()> {
+    let target = x;
+    *target = cut(&(&*target + other)?)?;
+    if other.elem_count() > 0 {
+        return Ok(());
+    }
+    target.dims2().map(drop)
+}
+
+#[profile_span(name = "in place for sure")]
+fn in_place_for_sure(x: &mut Tensor) {
+    *x = cut(x).expect("a tensor");
+}
+
+/// Written to, and tracked still.
+#[profile_span(name = "doubled")]
+fn doubled(x: &mut Tensor) -> Result<()> {
+    *x = (&*x * 2.0)?;
+    Ok(())
+}
+
+/// Gives a value that depends on a written argument.
+fn written(write: impl FnOnce(&mut Tensor) -> Result<()>, x: &Tensor) -> Result<Tensor> {
+    let mut x = x.exp()?;
+    doubled(&mut x)?;
+    write(&mut x)?;
+    Ok(x)
+}
+
 /// Nothing is said of what never returns.
 #[profile_span]
 fn never(x: &Tensor) -> Result<Tensor> {
@@ -123,6 +172,17 @@ fn all(x: &Tensor) -> Result<Tensor> {
         own_error(x).expect("a tensor"),
         own_result(x).expect("a tensor"),
         listed(x).expect("a list").remove(0),
+        apart((x, &numbers(&[3, 8], 9.0)))?,
+        apart_and_early((x.exp()?, true))?,
+        written(in_place, x)?,
+        written(|x| in_place_and_early(x, &numbers(&[3, 8], 9.0)), x)?,
+        written(
+            |x| {
+                in_place_for_sure(x);
+                Ok(())
+            },
+            x,
+        )?,
     ];
     pieces.iter().try_fold(x.clone(), |sum, piece| sum + piece)
 }
@@ -155,6 +215,11 @@ fn every_form_of_function_is_seen() {
             "errors of its own",
             "own result",
             "listed",
+            "apart",
+            "apart and early",
+            "in place",
+            "in place and early",
+            "in place for sure",
         ]
     );
 }
@@ -272,7 +337,7 @@ fn weights_are_the_same_bit_for_bit() {
             first(&x)?;
             let loss = (loss_of(&all(&x)?)? + loss_of(&x)?)?;
             let grads = backward(&loss)?;
-            w.set(&(w.as_tensor() - (grads.get(w).expect("a gradient") * 0.1)?)?)?;
+            w.set(&(w.as_tensor() - (grads.get(w).expect("a gradient") * 1e-3)?)?)?;
         }
         w.to_vec2()
     };

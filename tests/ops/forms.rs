@@ -60,11 +60,17 @@ mod returned {
         pub own: Tensor,
     }
     #[profile_span(ops)]
-    pub fn lazily<'a>(xs: &'a [Tensor], w: &'a Tensor) -> impl Iterator<Item = Result<Tensor>> + 'a {
+    pub fn lazily<'a>(
+        xs: &'a [Tensor],
+        w: &'a Tensor,
+    ) -> impl Iterator<Item = Result<Tensor>> + 'a {
         xs.iter().map(|t| t.scale(w)?.scale(w))
     }
     #[profile_span(ops)]
-    pub fn boxed<'a>(held: &'a Held<'a>, all: &'a [Tensor]) -> Box<dyn Fn(&Tensor) -> Result<Tensor> + 'a> {
+    pub fn boxed<'a>(
+        held: &'a Held<'a>,
+        all: &'a [Tensor],
+    ) -> Box<dyn Fn(&Tensor) -> Result<Tensor> + 'a> {
         Box::new(|t| {
             let y = t.scale(held.of)?.scale_all(all)?;
             let z = y.scale(&held.own)?;
@@ -73,7 +79,10 @@ mod returned {
         })
     }
     #[profile_span(ops)]
-    pub fn waiting<'a>(x: &'a Tensor, w: &'a Tensor) -> impl std::future::Future<Output = Result<Tensor>> + 'a {
+    pub fn waiting<'a>(
+        x: &'a Tensor,
+        w: &'a Tensor,
+    ) -> impl std::future::Future<Output = Result<Tensor>> + 'a {
         async { x.scale(w) }
     }
     #[profile_span(ops)]
@@ -82,7 +91,10 @@ mod returned {
         move |t| t.scale(scaled.as_ref().unwrap_or(&x))?.scale(&w)
     }
     #[profile_span(ops)]
-    pub fn counted<'a>(state: &'a mut Vec<Tensor>, w: &'a Tensor) -> impl FnMut(Tensor) -> usize + 'a {
+    pub fn counted<'a>(
+        state: &'a mut Vec<Tensor>,
+        w: &'a Tensor,
+    ) -> impl FnMut(Tensor) -> usize + 'a {
         |t| {
             state.extend(t.scale(w));
             state.len()
@@ -163,20 +175,43 @@ mod written {
     #[profile_span(ops(stats))]
     pub fn arms(s: i32, a: bool) -> i32 {
         let first = match s {
-            1 => if a { 1 } else { 2 }
+            1 => {
+                if a {
+                    1
+                } else {
+                    2
+                }
+            }
             -1 => 3,
             // SAFETY: the text is ASCII.
-            2 => unsafe { std::str::from_utf8_unchecked(b"").len() as i32 }
-            -2 => match a { true => 4, false => 5 }
-            -3 => loop { break 6 }
-            3 => 'out: { if a { break 'out 7 } 8 }
+            2 => unsafe { std::str::from_utf8_unchecked(b"").len() as i32 },
+            -2 => match a {
+                true => 4,
+                false => 5,
+            },
+            -3 => loop {
+                break 6;
+            },
+            3 => 'out: {
+                if a {
+                    break 'out 7;
+                }
+                8
+            }
             -4 => if a { 1 } else { 2 }.max(9),
             _ => point { x: s }.norm(),
         };
         let p = point { x: s };
-        let same = if (p.x == s) && matches!(p, point { .. }) { p.norm() } else { 0 };
+        let same = if (p.x == s) && matches!(p, point { .. }) {
+            p.norm()
+        } else {
+            0
+        };
         let q = self::point { x: -first }.norm() - point { x: 1 }.norm() * 2;
-        match p { point { x } if x > 100 => x - 1, point { x } => first + same + q - x }
+        match p {
+            point { x } if x > 100 => x - 1,
+            point { x } => first + same + q - x,
+        }
     }
 }
 

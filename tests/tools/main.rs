@@ -165,7 +165,10 @@ fn files_that_cannot_be_used_are_named_with_the_line() {
     put(
         path,
         "nan.jsonl",
-        &format!("{}\n{{\"kind\":\"span_end\",\"duration_ns\":NaN}}\n", lines[0]),
+        &format!(
+            "{}\n{{\"kind\":\"span_end\",\"duration_ns\":NaN}}\n",
+            lines[0]
+        ),
     );
     assert_eq!(
         refused(path, &["summary", "nan.jsonl"]),

@@ -393,7 +393,10 @@ fn a_failed_step_and_one_that_is_not_finite_are_told_by_their_numbers() {
     );
     assert!(text.contains(", 1 failed\n"), "{text}");
     for traces in [&["a.jsonl"][..], &["a.jsonl", "b.jsonl"]] {
-        let list = json(folder.path(), &[&["summary", "--each", "--json"], traces].concat());
+        let list = json(
+            folder.path(),
+            &[&["summary", "--each", "--json"], traces].concat(),
+        );
         let list = list.as_array().expect("an array, of one trace too");
         let names: Vec<_> = list.iter().map(|one| one["trace"].clone()).collect();
         assert_eq!(names, traces);

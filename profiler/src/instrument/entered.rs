@@ -62,7 +62,10 @@ impl Shared {
                 self.record_gradient(event.root, event.key, event.state, event.norm)
             }
             // Who opens a session by hand says where it ends; what cuts a graph is judged at the end of a region.
-            Evidence::Crossing { .. } | Evidence::Built { .. } | Evidence::Backward(_) => return,
+            Evidence::Crossing { .. }
+            | Evidence::Built { .. }
+            | Evidence::Backward(_)
+            | Evidence::Detaches(_) => return,
             Evidence::Note(problem) => return crate::say::once(&problem),
         };
     }

@@ -141,6 +141,27 @@ fn notice(taken: &[Option<&dyn Observe>]) -> Given {
     given
 }
 
+/// The text of the function whose span this is detaches what calls by these names give, separated by blanks.
+#[inline(always)]
+pub fn detaches(names: &'static str) {
+    #[cfg(feature = "candle")]
+    if recorder().is_some() {
+        tell_detached(names);
+    }
+    let _ = names;
+}
+
+#[cfg(feature = "candle")]
+#[cold]
+fn tell_detached(names: &'static str) {
+    use crate::capture::Plane;
+    use crate::record::{Ended, Evidence};
+    let at = Ended::here();
+    if at.wants(Plane::Gradients) {
+        at.record(|emit| emit(Evidence::Detaches(names)));
+    }
+}
+
 /// Looks at the arguments of a function and at what it returns, inside its span.
 #[inline(always)]
 pub fn crossed(

@@ -5,6 +5,10 @@ pub trait Operands {
     /// Shows each.
     #[cfg(feature = "candle")]
     fn show(&self, see: &mut dyn FnMut(&candle_core::Tensor));
+
+    /// Shows the weights of the norms among them, and gives the name of the last one's type.
+    #[cfg(feature = "candle")]
+    fn show_weights(&self, see: &mut dyn FnMut(&candle_core::Tensor)) -> Option<&'static str>;
 }
 
 macro_rules! operands {
@@ -18,6 +22,17 @@ macro_rules! operands {
                         see(tensor);
                     }
                 )*
+            }
+
+            #[cfg(feature = "candle")]
+            fn show_weights(
+                &self,
+                see: &mut dyn FnMut(&candle_core::Tensor),
+            ) -> Option<&'static str> {
+                let _ = &see;
+                let norm = None;
+                $(let norm = crate::tensor::norm_weights(self.$index, see).or(norm);)*
+                norm
             }
         }
     )*};

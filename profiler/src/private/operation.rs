@@ -70,7 +70,11 @@ pub fn op_begin<T>(operands: impl Operands) -> OpBegin<T> {
 pub fn op<T>(begin: OpBegin<T>, site: &'static OpSite, value: T) -> T {
     #[cfg(feature = "candle")]
     if let Some(started) = begin.started {
-        tensors::end(*started, site, &|see| tensors::show(&value, see));
+        let shown: crate::tensor::cut::Visit<'_> = &|see| tensors::show(&value, see);
+        match tensors::is_borrowed::<T>() {
+            true => tensors::pass_on(*started, shown),
+            false => tensors::end(*started, site, shown),
+        }
     }
     #[cfg(not(feature = "candle"))]
     let _ = (begin, site);
@@ -100,6 +104,8 @@ mod tensors {
         since: u64,
         inputs: Vec<Input>,
         given: Given,
+        /// What norm is among the operands.
+        norm: Option<&'static str>,
     }
 
     struct Input {
@@ -191,7 +197,8 @@ mod tensors {
                 let at = std::ptr::from_ref(value);
                 $(
                     if is == typeid::of::<$type>() {
-                        // SAFETY: `T` is this type, which has no lifetime that `typeid` could be blind to.
+                        // SAFETY: `T` is this type. Where that has a lifetime, which `typeid` is blind to, `show` makes
+                        // it that of the borrow, which is no longer.
                         let $value = unsafe { &*at.cast::<$type>() };
                         let $see = see;
                         return $show;
@@ -240,6 +247,8 @@ mod tensors {
         Option<Tensor>: |value, see| one(value.as_ref(), see);
         OrError<Option<Tensor>>: |value, see| one(value.as_ref().ok().and_then(Option::as_ref), see);
         Var: |value, see| see(value.as_tensor());
+        &Tensor: |value, see| see(value);
+        Option<&Tensor>: |value, see| one(*value, see);
         (Tensor, Tensor): |value, see| pair(Some(value), see);
         OrError<(Tensor, Tensor)>: |value, see| pair(value.as_ref().ok(), see);
         OrAnyhow<(Tensor, Tensor)>: |value, see| pair(value.as_ref().ok(), see);
@@ -250,6 +259,37 @@ mod tensors {
         Vec<Tensor>: |value, see| many(Some(value), see);
         OrError<Vec<Tensor>>: |value, see| many(value.as_ref().ok(), see);
         OrAnyhow<Vec<Tensor>>: |value, see| many(value.as_ref().ok(), see);
+    }
+
+    /// Whether what a call gives is there already: a layer's weight.
+    #[inline(always)]
+    pub(super) fn is_borrowed<T>() -> bool {
+        let is = typeid::of::<T>();
+        is == typeid::of::<&Tensor>() || is == typeid::of::<Option<&Tensor>>()
+    }
+
+    /// Nothing was computed; the tensor may go into the call around this one.
+    #[cold]
+    pub(super) fn pass_on(started: Started, shown: Visit<'_>) {
+        let _own = uncounted();
+        let Some(recorder) = recorder() else {
+            return;
+        };
+        RESULTS.with_borrow_mut(|results| drop(results.since(started.position)));
+        keep(recorder.place(), shown);
+    }
+
+    /// Keeps what a call gave for the call around it.
+    fn keep(token: u64, shown: Visit<'_>) {
+        shown(&mut |tensor| {
+            let result = Output {
+                token,
+                end: clock().raw(),
+                input: Input::of(tensor),
+                given: cut::given(&|see| see(tensor)),
+            };
+            RESULTS.with_borrow_mut(|results| results.push(result));
+        });
     }
 
     /// Whether calls are recorded now.
@@ -263,12 +303,16 @@ mod tensors {
         let at = Ended::here();
         let mut inputs = Vec::new();
         let mut given = Given::default();
+        let norm = operands.show_weights(&mut |_| {});
         if at.is_recording() && !at.wants(Plane::Ops) {
             return None;
         }
         at.record(|_| {
             operands.show(&mut |tensor| inputs.push(Input::of(tensor)));
-            given = cut::given(&|see| operands.show(see));
+            given = cut::given(&|see| {
+                operands.show(see);
+                let _ = operands.show_weights(see);
+            });
         });
         let _own = uncounted();
         Some(Box::new(Started {
@@ -276,6 +320,7 @@ mod tensors {
             since: clock().raw(),
             inputs,
             given,
+            norm,
         }))
     }
 
@@ -333,6 +378,7 @@ mod tensors {
                 since,
                 mut inputs,
                 mut given,
+                norm,
             } = started;
             // The call starts when the last of its arguments is there.
             let mut from = since;
@@ -364,21 +410,16 @@ mod tensors {
                 }
             });
             // `forward` says nothing without the layer that it is called on.
-            let name = match site.name {
-                "forward" | "forward_t" => format!("{}.{}", site.label, site.name).into(),
-                name => name.into(),
+            let mut name = match site.name {
+                "forward" | "forward_t" => format!("{}.{}", site.label, site.name),
+                name => name.to_owned(),
             };
-            let crossed = Crossed::Op(name);
+            if let Some(norm) = norm {
+                name = format!("{name}({norm})");
+            }
+            let crossed = Crossed::Op(name.into());
             cut::look(at, crossed, None, given, &|_| {}, shown, emit);
-            shown(&mut |tensor| {
-                let result = Output {
-                    token,
-                    end: clock().raw(),
-                    input: Input::of(tensor),
-                    given: cut::given(&|see| see(tensor)),
-                };
-                RESULTS.with_borrow_mut(|results| results.push(result));
-            });
+            keep(token, shown);
             found
         }
     }

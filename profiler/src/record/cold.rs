@@ -144,6 +144,8 @@ pub(crate) enum Evidence {
     },
     /// A backward pass.
     Backward(Box<Backward>),
+    /// The text of the function whose span this is detaches what calls by these names give, separated by blanks.
+    Detaches(&'static str),
     /// A problem that only the summary tells.
     Note(String),
 }
@@ -178,12 +180,15 @@ impl Evidence {
             Self::Gradient { .. } => (size_of::<GradientEvent>(), 0),
             Self::Crossing { crossing, .. } => (
                 size_of::<Crossing>() + 64 * crossing.outputs.len(),
-                crossing.inputs.len() + crossing.vars.as_ref().map_or(0, Vec::len),
+                crossing.inputs.len()
+                    + crossing.vars.as_ref().map_or(0, Vec::len)
+                    + crossing.made_of.as_ref().map_or(0, Vec::len),
             ),
-            Self::Built { .. } => (0, 0),
+            Self::Built { .. } | Self::Detaches(_) => (0, 0),
             Self::Backward(pass) => (
                 size_of::<Backward>(),
                 pass.reached.as_ref().map_or(0, Vec::len)
+                    + pass.made_of.as_ref().map_or(0, Vec::len)
                     + 2 * pass.entries.as_ref().map_or(0, Vec::len),
             ),
             Self::Note(text) => (text.len(), 0),
@@ -201,7 +206,11 @@ impl Evidence {
             Self::Gradient { event, .. } => &event.key,
             Self::Op { event, .. } => &event.op_name,
             Self::DeviceMemory(event) => &event.device,
-            Self::Crossing { .. } | Self::Built { .. } | Self::Backward(_) | Self::Note(_) => "",
+            Self::Crossing { .. }
+            | Self::Built { .. }
+            | Self::Backward(_)
+            | Self::Detaches(_)
+            | Self::Note(_) => "",
         }
     }
 }

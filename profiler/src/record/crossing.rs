@@ -15,6 +15,9 @@ pub(crate) struct Crossing {
     pub(crate) inputs: Vec<usize>,
     /// The variables that the inputs depend on; `None`: not known.
     pub(crate) vars: Option<Vec<u64>>,
+    /// The tensors that the inputs were made of, and they themselves, no variables, as far as they are near; `None`: not
+    /// known.
+    pub(crate) made_of: Option<Vec<u64>>,
     pub(crate) outputs: Vec<Untracked>,
 }
 
@@ -51,6 +54,8 @@ pub(crate) struct Backward {
     pub(crate) root: Option<u64>,
     /// The variables that the loss depends on.
     pub(crate) reached: Option<Vec<u64>>,
+    /// The tensors that the loss was made of, no variables, in the order of their numbers.
+    pub(crate) made_of: Option<Vec<u64>>,
     /// What has an entry in the store of gradients, variables and constants alike, with its elements.
     pub(crate) entries: Option<Vec<(u64, usize)>>,
     pub(crate) graph: Option<GraphSize>,

@@ -60,11 +60,23 @@ impl Hints {
         self.has(Self::LAYERS)
     }
 
+    /// Whether that is a norm, which has weights.
+    pub(crate) fn names_norm(self) -> bool {
+        self.has(Self(
+            Self::LAYER_NORM.0 | Self::RMS_NORM.0 | Self::SOME_NORM.0,
+        ))
+    }
+
     /// Whether the graph is left on purpose: numbers are taken out of it and a tensor is made again. Numbers alone may be
     /// a print.
     pub(crate) fn leaves(self) -> bool {
+        self.has(Self::LEAVES) || self.takes_numbers_out()
+    }
+
+    /// Whether it is left that way, by nothing that says so.
+    pub(crate) fn takes_numbers_out(self) -> bool {
         let takes_out = Self(Self::NUMBER.0 | Self::NUMBERS.0);
-        self.has(Self::LEAVES) || self.has(takes_out) && self.has(Self::CREATES)
+        !self.has(Self::LEAVES) && self.has(takes_out) && self.has(Self::CREATES)
     }
 
     /// Whether what comes out may not come from what went in.

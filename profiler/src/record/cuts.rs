@@ -16,6 +16,9 @@ const MOST: usize = 16_384;
 /// A tensor that was made so soon after another was made from it.
 const NEAR: u64 = 8;
 
+/// A tensor that was made right after another, with one between them at most.
+const NEXT: u64 = 2;
+
 /// Where a call was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
@@ -38,6 +41,8 @@ pub(crate) struct Cuts {
     calls: Vec<Call>,
     /// Each with when it was seen.
     passes: Vec<(u64, Backward)>,
+    /// Spans whose functions detach what calls by some names give, with those.
+    detaching: Vec<(u64, &'static str)>,
     /// When the last span of a backward or optimizer step began.
     stepped: Option<u64>,
     /// The text of a function that ran calls `backward`.
@@ -91,6 +96,23 @@ impl Cuts {
         });
     }
 
+    /// The text of the function whose span this is detaches what calls by these names give.
+    pub(crate) fn detaches(&mut self, span: u64, names: &'static str) {
+        if self.detaching.len() < MOST {
+            self.detaching.push((span, names));
+        }
+    }
+
+    /// Whether the graph is meant to end in a call: it, or the function that it was made in, says so.
+    fn is_meant(&self, call: &Call) -> bool {
+        let name = call.spot.name.rsplit("::").next().unwrap_or_default();
+        let caller = call.caller();
+        call.crossing.meant
+            || self.detaching.iter().any(|(span, names)| {
+                Some(span) == caller && names.split(' ').any(|detached| detached == name)
+            })
+    }
+
     /// A backward pass was seen at this time.
     pub(crate) fn passed(&mut self, at: u64, pass: Backward) {
         self.passes.push((at, pass));
@@ -111,18 +133,56 @@ impl Cuts {
         !self.passes.is_empty() || self.stepped.is_some() || self.told
     }
 
-    /// Why a variable may have no gradient: it lies behind a call that let nothing tracked through.
-    pub(crate) fn reason(&self, var: u64) -> Option<String> {
-        let behind = |call: &&Call| {
+    /// Why a variable may have no gradient: it lies behind a call that let nothing tracked through. `length`: of what may
+    /// be the weight of a norm, which a method takes out of `self`.
+    pub(crate) fn reason(&self, var: u64, length: Option<usize>) -> Option<String> {
+        let behind = |call: &Call| {
             let vars = call.crossing.vars.as_ref();
-            !call.crossing.meant && vars.is_some_and(|vars| vars.contains(&var))
+            vars.is_some_and(|vars| vars.contains(&var))
         };
-        let suspect = |call: &&Call| {
-            let outputs = &call.crossing.outputs;
-            outputs.iter().any(|output| call.is_suspect(output))
+        let cuts = |call: &Call, output: &Untracked| {
+            !self.is_meant(call) && call.is_suspect(output) && self.may_be_used(call, output)
         };
-        let call = self.calls.iter().filter(behind).find(suspect)?;
-        Some(format!("cut in {}", call.spot.name))
+        if let Some(call) = self.find(&|call, output| behind(call) && cuts(call, output)) {
+            return Some(format!("cut in {}", call.spot.name));
+        }
+        let meant = |call: &Call, output: &Untracked| {
+            behind(call) && self.is_meant(call) && self.may_be_used(call, output)
+        };
+        if let Some(call) = self.find(&meant) {
+            let name = &call.spot.name;
+            return Some(
+                match (call.crossing.meant, call.hints.takes_numbers_out()) {
+                    (true, true) => format!("taken out of the graph as numbers in {name}"),
+                    (true, false) => format!("detached in {name}"),
+                    (false, _) => format!("detached where {name} is called"),
+                },
+            );
+        }
+        let used = |call: &Call, output: &Untracked| {
+            behind(call) && output.is_used(&self.later_than(call.spot.at))
+        };
+        let norm = |call: &Call, output: &Untracked| {
+            let last = output.event.shape.last();
+            length.is_some()
+                && last == length.as_ref()
+                && call.hints.names_norm()
+                && cuts(call, output)
+        };
+        let call = self.find(&used).or_else(|| self.find(&norm))?;
+        Some(format!("perhaps cut in {}", call.spot.name))
+    }
+
+    fn find(&self, like: &dyn Fn(&Call, &Untracked) -> bool) -> Option<&Call> {
+        self.calls.iter().find(|call| {
+            let mut outputs = call.crossing.outputs.iter();
+            outputs.any(|output| like(call, output))
+        })
+    }
+
+    /// Whether the loss may depend on what a call gave, as far as its backward passes are known of.
+    fn may_be_used(&self, call: &Call, output: &Untracked) -> bool {
+        self.passes.is_empty() || may_be_used(&self.later_than(call.spot.at), output)
     }
 
     /// The places that cut the graph, in the order of their first calls. `named`: whether the program has a name for
@@ -181,6 +241,12 @@ impl Cuts {
         known.then_some(reached)
     }
 
+    /// The backward passes after this time.
+    fn later_than(&self, at: u64) -> Vec<&Backward> {
+        let later = self.passes.iter().filter(|(seen, _)| *seen > at);
+        later.map(|(_, pass)| pass).collect()
+    }
+
     fn fate(
         &self,
         call: &Call,
@@ -188,24 +254,23 @@ impl Cuts {
         reached: Option<&HashSet<u64>>,
         named: Option<&dyn Fn(u64) -> bool>,
     ) -> Fate {
-        if call.crossing.meant {
+        if self.is_meant(call) {
             return Fate::Meant;
         }
         let at = call.spot.at;
         let explained = earlier
             .iter()
             .any(|(inner, fate)| inner.explains(call, *fate));
-        let later: Vec<&Backward> = self
-            .passes
-            .iter()
-            .filter(|(seen, _)| *seen > at)
-            .map(|(_, pass)| pass)
-            .collect();
+        let later = self.later_than(at);
         let evidence = Evidence {
             later: &later,
             unseen: self.passes.is_empty() && (self.told || self.stepped > Some(at)),
             reached,
             foreign: named.is_some_and(|named| call.is_foreign(named)),
+            around_used: self
+                .calls
+                .iter()
+                .any(|outer| call.is_inside(outer) && outer.is_used(&later)),
         };
         let guilty = !explained
             && call
@@ -217,6 +282,20 @@ impl Cuts {
     }
 }
 
+/// Whether a loss may depend on an output, or on what was made of it: candle keeps entries of the constants that go into
+/// a graph, and what is made of a tensor has a larger number than it.
+fn may_be_used(later: &[&Backward], output: &Untracked) -> bool {
+    later.iter().any(|pass| {
+        let vars = pass.reached.as_deref().unwrap_or_default();
+        let is_constant = |serial: u64| Some(serial) != pass.root && !vars.contains(&serial);
+        let entries = pass.entries.as_ref();
+        entries.is_none_or(|entries| {
+            let mut serials = entries.iter().map(|(serial, _)| *serial);
+            serials.any(|serial| serial >= output.serial && is_constant(serial))
+        })
+    })
+}
+
 /// What is known of the backward passes after a call.
 struct Evidence<'a> {
     later: &'a [&'a Backward],
@@ -225,6 +304,18 @@ struct Evidence<'a> {
     reached: Option<&'a HashSet<u64>>,
     /// The program names its variables, and those behind the call are not among them.
     foreign: bool,
+    /// The untracked output of a call that this one was made in goes into a graph.
+    around_used: bool,
+}
+
+/// Whether a graph has an entry like this.
+fn any_entry(later: &[&Backward], like: &dyn Fn(u64, usize) -> bool) -> bool {
+    let mut entries = later.iter().filter_map(|pass| pass.entries.as_ref());
+    entries.any(|entries| {
+        entries
+            .iter()
+            .any(|(serial, elements)| like(*serial, *elements))
+    })
 }
 
 impl Call {
@@ -242,15 +333,34 @@ impl Call {
         if outer.is_op() || !outer.spot.own {
             return false;
         }
-        let around = match self.spot.chain.split_last() {
-            Some((_, around)) if self.spot.own && !self.is_op() => around,
-            _ => &self.spot.chain,
-        };
+        let around = self.around();
         outer
             .spot
             .chain
             .last()
             .is_some_and(|own| around.contains(own))
+    }
+
+    /// What tells the spans that it was made in, from the outermost in.
+    fn around(&self) -> &[u64] {
+        match self.spot.chain.split_last() {
+            Some((_, around)) if self.spot.own && !self.is_op() => around,
+            _ => &self.spot.chain,
+        }
+    }
+
+    /// The span of the function that it was made in.
+    fn caller(&self) -> Option<&u64> {
+        match self.is_op() {
+            true => None,
+            false => self.around().last(),
+        }
+    }
+
+    /// Whether something that came out of it goes into a graph as it is.
+    fn is_used(&self, later: &[&Backward]) -> bool {
+        let outputs = &self.crossing.outputs;
+        outputs.iter().any(|output| output.is_used(later))
     }
 
     fn is_op(&self) -> bool {
@@ -276,13 +386,6 @@ impl Call {
     }
 
     fn is_guilty(&self, output: &Untracked, evidence: &Evidence<'_>) -> bool {
-        let uses = |used: &dyn Fn(&(u64, usize)) -> bool| {
-            let mut entries = evidence
-                .later
-                .iter()
-                .filter_map(|pass| pass.entries.as_ref());
-            entries.any(|entries| entries.iter().any(used))
-        };
         let is_loss = evidence
             .later
             .iter()
@@ -290,7 +393,7 @@ impl Call {
         if is_loss {
             return true;
         }
-        let used = uses(&|(serial, _)| *serial == output.serial);
+        let used = output.is_used(evidence.later);
         let lost = self.lost(evidence.reached).next().is_some();
         let layer = self.hints.names_layer();
         if !self.is_suspect(output) {
@@ -310,13 +413,42 @@ impl Call {
             .later
             .iter()
             .any(|pass| pass.reached.as_ref().is_some_and(Vec::is_empty));
+        if used || dead {
+            return true;
+        }
+        let resembles = |most: u64| {
+            any_entry(evidence.later, &|serial, elements| {
+                let distance = serial.saturating_sub(output.serial);
+                elements == output.elements && (1..=most).contains(&distance)
+            })
+        };
+        // An evaluation runs the same layers as the loss, and no more of it than those is in the loss's graph.
+        let beside = evidence.around_used || self.is_beside(evidence.later);
         // Reshaped or scaled on its way into the graph. Of two dimensions it may be one of many tables of its size.
         let most = if output.rank > 2 { u64::MAX } else { NEAR };
-        let resembled = uses(&|(serial, elements)| {
-            let distance = serial.checked_sub(output.serial).unwrap_or_default();
-            *elements == output.elements && (1..=most).contains(&distance)
-        });
-        layer || used || dead || lost || resembled
+        lost && may_be_used(evidence.later, output)
+            || beside && (layer || resembles(most))
+            // A linear layer reshapes what it is given.
+            || layer && resembles(NEXT)
+    }
+
+    /// Whether something that the input was made of is in the graph of a loss, too, or it cannot be told.
+    fn is_beside(&self, later: &[&Backward]) -> bool {
+        let Some(own) = &self.crossing.made_of else {
+            return true;
+        };
+        let mut graphs = later
+            .iter()
+            .filter_map(|pass| pass.made_of.as_ref())
+            .peekable();
+        graphs.peek().is_none()
+            || graphs.any(|graph| own.iter().any(|made| graph.binary_search(made).is_ok()))
+    }
+}
+
+impl Untracked {
+    fn is_used(&self, later: &[&Backward]) -> bool {
+        any_entry(later, &|serial, _| serial == self.serial)
     }
 }
 

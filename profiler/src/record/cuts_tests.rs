@@ -30,6 +30,7 @@ impl Made {
             meant: false,
             inputs: vec![12],
             vars: Some(self.vars),
+            made_of: Some(vec![500 + self.span]),
             outputs: vec![Untracked {
                 serial: self.serial,
                 elements: self.elements,
@@ -73,6 +74,7 @@ fn pass(cuts: &mut Cuts, reached: &[u64], entries: &[u64]) {
     let pass = Backward {
         root: Some(5000),
         reached: Some(reached.to_vec()),
+        made_of: Some(Vec::new()),
         entries: Some(entries.iter().map(|serial| (*serial, 12)).collect()),
         graph: None,
     };
@@ -109,7 +111,9 @@ fn what_follows_the_last_backward_pass_is_innocent() {
 fn a_variable_that_no_loss_reaches_accuses_and_two_losses_reach_more() {
     let mut cuts = Cuts::default();
     made(10).call(&mut cuts);
-    pass(&mut cuts, &[1], &[]);
+    pass(&mut cuts, &[1], &[900]);
+    assert_eq!(spans(&cuts), [0; 0], "nothing that came later is in it");
+    pass(&mut cuts, &[1], &[1500]);
     assert_eq!(spans(&cuts), [10]);
     assert_eq!(cuts.judge(&|_| false)[0].lost, [2]);
     pass(&mut cuts, &[2], &[]);
@@ -128,7 +132,7 @@ fn an_inner_call_explains_the_outer_one_and_a_sibling_does_not() {
         }
         .call(&mut cuts);
     }
-    pass(&mut cuts, &[3], &[]);
+    pass(&mut cuts, &[3], &[1500]);
     assert_eq!(spans(&cuts), [11, 13, 12]);
 }
 
@@ -202,4 +206,41 @@ fn numbers_and_other_sizes_need_more_than_a_resemblance() {
         [0; 0],
         "all that went in is reached all the same"
     );
+}
+
+#[test]
+fn what_is_beside_the_loss_is_told_where_something_like_it_goes_in() {
+    let told = |made_of: u64, entry: u64| {
+        let mut cuts = Cuts::default();
+        made(10).call(&mut cuts);
+        let pass = Backward {
+            root: Some(5000),
+            reached: Some(vec![1, 2]),
+            made_of: Some(vec![400, made_of]),
+            entries: Some(vec![(entry, 12)]),
+            graph: None,
+        };
+        cuts.passed(now(&cuts), pass);
+        spans(&cuts) == [10]
+    };
+    assert!(told(510, 1013), "what it was given is in the loss, too");
+    assert!(!told(511, 1013), "the same size, of another batch");
+    assert!(!told(510, 1100), "too much later");
+}
+
+#[test]
+fn what_the_caller_detaches_is_meant() {
+    let mut cuts = Cuts::default();
+    cuts.detaches(7, "other a::f");
+    cuts.detaches(7, "other span");
+    for (span, around) in [(10, vec![7]), (20, vec![8]), (30, vec![7, 8])] {
+        Made {
+            around,
+            ..made(span)
+        }
+        .call(&mut cuts);
+        cuts.calls.last_mut().unwrap().spot.name = "a::span".to_owned();
+    }
+    pass(&mut cuts, &[1, 2], &[1010, 1020, 1030]);
+    assert_eq!(spans(&cuts), [20, 30]);
 }

@@ -16,20 +16,29 @@ struct Named {
     name: String,
     /// The call that gave the name.
     group: u64,
+    /// The elements of a variable of one dimension.
+    length: Option<usize>,
 }
 
-/// Gives variables names; those of one call belong together.
+/// Gives variables names, each with its length where it is of one dimension; those of one call belong together.
 #[cfg_attr(
     not(feature = "candle"),
     allow(dead_code, reason = "without candle there are no variables")
 )]
-pub(crate) fn give(named: Vec<(u64, String)>) {
+pub(crate) fn give(named: Vec<(u64, String, Option<usize>)>) {
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     let names = names.get_or_insert_default();
     names.groups += 1;
     let group = names.groups;
     let named = named.into_iter();
-    let named = named.map(|(serial, name)| (serial, Named { name, group }));
+    let named = named.map(|(serial, name, length)| {
+        let named = Named {
+            name,
+            group,
+            length,
+        };
+        (serial, named)
+    });
     names.by_serial.extend(named);
 }
 
@@ -38,6 +47,23 @@ pub(crate) fn of(serial: u64) -> Option<String> {
     let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     let named = names.as_ref()?.by_serial.get(&serial)?;
     Some(named.name.clone())
+}
+
+/// The length of a variable that may be a norm's weight: of one dimension, as is all that is named beside it.
+pub(crate) fn length_in_norm(serial: u64) -> Option<usize> {
+    let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let names = names.as_ref()?;
+    let named = names.by_serial.get(&serial)?;
+    let parent = |name: &str| name.rsplit_once('.').map(|(parent, _)| parent.to_owned());
+    let own = parent(&named.name);
+    let mut beside = names
+        .by_serial
+        .values()
+        .filter(|other| other.group == named.group && parent(&other.name) == own);
+    beside
+        .all(|other| other.length == named.length)
+        .then_some(named.length)
+        .flatten()
 }
 
 /// A variable with its name.

@@ -266,6 +266,7 @@ impl Reading {
                 self.close(replay, now, flags, memory);
             }
             Cold::Given { below, cell } => {
+                replay.handed = true;
                 let below = usize::try_from(below).unwrap_or(usize::MAX);
                 let frame = self.stack.iter().rev().nth(below);
                 cell.set_id(frame.map_or(ROOT, |frame| frame.id));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use candle_core::{CpuStorage, Storage, Tensor};
 
-use super::graph::{Watch, serial};
+use super::graph::{Origin, Watch, serial};
 use super::{mask, tensor_event};
 use crate::capture::Plane;
 use crate::record::{Crossed, Crossing, Ended, Evidence, RecordSite, Session, Untracked, recorder};
@@ -37,8 +37,8 @@ struct Input {
     elements: usize,
     storage: usize,
     tracked: bool,
-    /// The variables it depends on; `None`: not known.
-    vars: Option<Arc<[u64]>>,
+    /// What it comes from; `None`: not known.
+    origin: Option<Origin>,
 }
 
 /// The capture of a region that trains, if one is current.
@@ -145,13 +145,15 @@ fn crossing(what: Crossed, inputs: &[Input], outputs: Visit<'_>) -> Option<Cross
         meant: DETACHED.get() > 0,
         inputs: tracked.iter().map(|input| input.elements).collect(),
         vars: Some(Vec::new()),
+        made_of: Some(Vec::new()),
         outputs: Vec::new(),
     };
     for input in &tracked {
-        crossing.vars = match (crossing.vars, &input.vars) {
-            (Some(all), Some(own)) => Some(joined(all, own)),
-            _ => None,
-        };
+        let own = input.origin.as_ref();
+        crossing.vars = crossing.vars.and_then(|all| Some(joined(all, &own?.vars)));
+        crossing.made_of = crossing
+            .made_of
+            .and_then(|all| Some(joined(all, &own?.made_of)));
     }
     outputs(&mut |tensor| {
         if !is_end(tensor) || crossing.outputs.len() >= MOST_OUTPUTS {
@@ -198,16 +200,17 @@ impl Input {
             elements: tensor.elem_count(),
             storage: storage_of(tensor),
             tracked,
-            vars: match tracked {
-                true => watch.variables(tensor),
-                false => Some(Arc::default()),
+            origin: match tracked {
+                true => watch.origin(tensor),
+                false => Some(Origin::default()),
             },
         })
     }
 
     /// Whether it depends on a variable: `round` and comparisons give tensors that say so and do not.
     fn depends(&self) -> bool {
-        self.tracked && self.vars.as_ref().is_none_or(|vars| !vars.is_empty())
+        let origin = self.origin.as_ref();
+        self.tracked && origin.is_none_or(|origin| !origin.vars.is_empty())
     }
 }
 

@@ -16,6 +16,18 @@ use crate::view::summary::GraphSize;
 /// Tensors that may be visited in one region to find out what arguments depend on; then it is taken as unknown.
 const MOST_VISITS: u64 = 4_000_000;
 
+/// So many of the tensors that an argument was made of are kept, those that are nearest to it.
+const NEAR: usize = 256;
+
+/// What a tensor comes from.
+#[derive(Clone, Default)]
+pub(super) struct Origin {
+    /// The variables that it depends on.
+    pub(super) vars: Arc<[u64]>,
+    /// The tensors that it was made of and itself, as far as they are near.
+    pub(super) made_of: Arc<[u64]>,
+}
+
 /// The number that candle counts its tensors by.
 ///
 /// It is private, but its `Debug` form shows it. Later tensors have larger ones.
@@ -50,29 +62,33 @@ pub(crate) fn mark_first() {
     FIRST.get_or_init(now);
 }
 
-/// Numbers of variables that are kept for tensors that may be asked about again.
+/// Numbers that are kept for tensors that may be asked about again.
 const MOST_KNOWN: usize = 1 << 20;
 
-/// The variables that tensors depend on, by the tensors' numbers.
+/// What tensors come from, by the tensors' numbers.
 #[derive(Default)]
 struct Known {
-    of: HashMap<u64, Arc<[u64]>>,
-    /// The last ones found: what follows in a chain mostly depends on the same.
+    of: HashMap<u64, Origin>,
+    /// The last variables found: what follows in a chain mostly depends on the same.
     last: Arc<[u64]>,
     size: usize,
 }
 
 impl Known {
-    fn learn(&mut self, tensor: u64, variables: Vec<u64>) -> Arc<[u64]> {
-        self.size += 1;
+    fn learn(&mut self, tensor: u64, variables: Vec<u64>, made_of: Arc<[u64]>) -> Origin {
+        self.size += 1 + made_of.len();
         if *self.last != *variables {
             self.size += variables.len();
             self.last = variables.into();
         }
+        let origin = Origin {
+            vars: Arc::clone(&self.last),
+            made_of,
+        };
         if self.size <= MOST_KNOWN {
-            self.of.insert(tensor, Arc::clone(&self.last));
+            self.of.insert(tensor, origin.clone());
         }
-        Arc::clone(&self.last)
+        origin
     }
 }
 
@@ -97,14 +113,17 @@ impl Watch {
         }
     }
 
-    /// The variables that a tensor depends on; `None`: too much has been visited in this region.
-    pub(super) fn variables(&self, tensor: &Tensor) -> Option<Arc<[u64]>> {
+    /// What a tensor comes from; `None`: too much has been visited in this region.
+    pub(super) fn origin(&self, tensor: &Tensor) -> Option<Origin> {
         let own = serial(tensor.id());
         if tensor.is_variable() {
-            return Some(Arc::new([own]));
+            return Some(Origin {
+                vars: Arc::new([own]),
+                made_of: Arc::default(),
+            });
         }
         if let Some(known) = self.known().of.get(&own) {
-            return Some(Arc::clone(known));
+            return Some(known.clone());
         }
         if self.visits.load(Ordering::Relaxed) > MOST_VISITS {
             return None;
@@ -113,7 +132,9 @@ impl Watch {
         self.visits.fetch_add(nodes.len() as u64, Ordering::Relaxed);
         let variables = nodes.iter().filter(|node| node.is_variable());
         let variables = variables.map(|node| serial(node.id())).collect();
-        Some(self.known().learn(own, variables))
+        let made = nodes.iter().filter(|node| !node.is_variable());
+        let made_of = made.take(NEAR).map(|node| serial(node.id())).collect();
+        Some(self.known().learn(own, variables, made_of))
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -153,13 +174,13 @@ pub(crate) fn differentiated(
     let session = recorder().and_then(|recorder| recorder.session());
     let watch = session.as_ref().and_then(|session| session.watch.as_ref());
     let mut graph = size(&nodes);
+    let made = nodes.iter().filter(|node| !node.is_variable());
+    let mut made_of: Vec<u64> = made.map(|node| serial(node.id())).collect();
+    made_of.sort_unstable();
     if let Some(watch) = watch {
         let first = FIRST.get().copied().unwrap_or(u64::MAX);
-        let old = |node: &&&Tensor| {
-            let made = serial(node.id());
-            !node.is_variable() && first <= made && made < watch.since
-        };
-        graph.carried = nodes.iter().filter(old).count() as u64;
+        let old = |made: &&u64| first <= **made && **made < watch.since;
+        graph.carried = made_of.iter().filter(old).count() as u64;
     }
     if let Some(grads) = grads {
         graph.constant_bytes = constant_bytes(&nodes, grads);
@@ -172,6 +193,7 @@ pub(crate) fn differentiated(
     emit(Evidence::Backward(Box::new(Backward {
         root: Some(serial(loss.id())),
         reached: Some(reached.iter().map(|entry| entry.serial).collect()),
+        made_of: Some(made_of),
         entries: grads.map(entries),
         graph: Some(graph),
     })));
@@ -183,6 +205,7 @@ pub(crate) fn stored(grads: &GradStore) -> Backward {
     Backward {
         root: None,
         reached: None,
+        made_of: None,
         entries: Some(entries(grads)),
         graph: None,
     }
@@ -244,14 +267,14 @@ mod tests {
         expected.sort_unstable();
         for _ in 0..3 {
             for tensor in [&x, &y] {
-                let mut found = watch.variables(tensor).unwrap().to_vec();
+                let mut found = watch.origin(tensor).unwrap().vars.to_vec();
                 found.sort_unstable();
                 assert_eq!(found, expected);
             }
         }
         // Four tensors make the first, five the second.
         assert_eq!(watch.visits.load(Ordering::Relaxed), 4 + 5);
-        assert_eq!(*watch.variables(w.as_tensor()).unwrap(), [serial(w.id())]);
+        assert_eq!(*watch.origin(w.as_tensor()).unwrap().vars, [serial(w.id())]);
     }
 
     #[test]

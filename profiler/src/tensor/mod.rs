@@ -8,6 +8,7 @@ mod later;
 mod mask;
 #[cfg(feature = "nn")]
 mod moves;
+mod norms;
 mod plan;
 pub mod stats;
 mod variables;
@@ -28,6 +29,7 @@ pub(crate) use graph::{Watch, differentiated, mark_first, reached, serial, store
 pub(crate) use later::{Later, read_back};
 #[cfg(feature = "nn")]
 pub(crate) use moves::Moves;
+pub(crate) use norms::weights as norm_weights;
 pub(crate) use plan::Plan;
 pub(crate) use variables::Entry;
 pub use variables::{Variable, Variables, name_vars};

@@ -190,7 +190,11 @@ pub fn name_vars(prefix: &str, vars: impl Variables) {
             "" => name,
             prefix => format!("{}.{name}", prefix.trim_end_matches('.')),
         };
-        Some((entry.serial, name))
+        let length = match entry.dims.as_slice() {
+            [length] => Some(*length),
+            _ => None,
+        };
+        Some((entry.serial, name, length))
     });
     give_names(named.collect());
 }

@@ -83,7 +83,7 @@ impl<M, K> Profiled<M, K> {
     #[cfg(not(feature = "off"))]
     #[inline]
     fn pass(&self, input: &Tensor, forward: impl FnOnce(&M) -> Result<Tensor>) -> Result<Tensor> {
-        on::pass::<M>(&self.label, input, || forward(&self.module))
+        on::pass(&self.label, &self.module, input, || forward(&self.module))
     }
 }
 
@@ -210,6 +210,7 @@ mod on {
     #[inline]
     pub(super) fn pass<M>(
         label: &Label,
+        module: &M,
         input: &Tensor,
         forward: impl FnOnce() -> Result<Tensor>,
     ) -> Result<Tensor> {
@@ -226,7 +227,7 @@ mod on {
                 let output = forward();
                 let ended = span.end();
                 if let Ok(output) = &output {
-                    look::<M>(label, &ended, input, output);
+                    look(label, module, &ended, input, output);
                 }
                 output
             }
@@ -255,14 +256,17 @@ mod on {
 
     /// The module's output: its statistics, and whether the graph ends here.
     #[cold]
-    fn look<M>(label: &Label, ended: &Ended, input: &Tensor, output: &Tensor) {
+    fn look<M>(label: &Label, module: &M, ended: &Ended, input: &Tensor, output: &Tensor) {
         let _own = crate::allocator::uncounted();
         cut::crossed(
             ended,
             Crossed::Module(std::any::type_name::<M>().into()),
             None,
             Given::default(),
-            &|see| see(input),
+            &|see| {
+                see(input);
+                let _ = crate::tensor::norm_weights(module, see);
+            },
             &|see| see(output),
         );
         crate::observe::statistics(

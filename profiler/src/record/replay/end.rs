@@ -31,6 +31,10 @@ impl Replay {
 
     /// Writes what ends a trace: the spans of other threads and futures, the root, the terminal line. `true`: it failed.
     pub(in crate::record) fn end(&mut self, at: u64, end: End, write: Write<'_>) -> bool {
+        for (event, var) in std::mem::take(&mut self.unexplained) {
+            self.missing(event, var);
+            self.make_room(write);
+        }
         let end = self.keep_promise(end, write);
         while let Some((id, span)) = self.open_detached.pop_first() {
             let cell = &span.cell;

@@ -3,10 +3,14 @@
 use super::{Replay, SpanName, Write};
 use crate::record::cold::Evidence;
 use crate::record::cuts::Spot;
+use crate::record::names;
 use crate::record::site::RecordSite;
 use crate::record::zeros;
 use crate::trace::{GradientEvent, GradientExtra, GradientState, TraceEvent};
 use crate::view::summary::{Statistics, gradient_of, scalar_alarms};
+
+/// So many gradients wait for an explanation.
+const MOST_UNEXPLAINED: usize = 65_536;
 
 /// Where evidence belongs.
 pub(in crate::record) struct Where<'a> {
@@ -38,7 +42,10 @@ impl Replay {
         // What is looked at unasked is no reason to keep a trace.
         if !matches!(
             evidence,
-            Evidence::Crossing { .. } | Evidence::Built { .. } | Evidence::Backward(_)
+            Evidence::Crossing { .. }
+                | Evidence::Built { .. }
+                | Evidence::Backward(_)
+                | Evidence::Detaches(_)
         ) {
             self.inner += 1;
         }
@@ -97,14 +104,16 @@ impl Replay {
                 event.duration_ns = self.ns(to).saturating_sub(event.timestamp_ns);
                 self.line_with_room(&TraceEvent::Op(*event));
             }
-            Evidence::Gradient { mut event, var } => {
-                if event.state == GradientState::Missing
-                    && let Some(reason) = var.and_then(|var| self.cuts.reason(var))
-                {
-                    event.extra.get_or_insert_default().reason = Some(reason);
+            Evidence::Gradient { event, var } => match var {
+                Some(var) if event.state == GradientState::Missing => {
+                    if self.handed && self.unexplained.len() < MOST_UNEXPLAINED {
+                        self.unexplained.push((event, var));
+                    } else {
+                        self.missing(event, var);
+                    }
                 }
-                self.gradient(event);
-            }
+                _ => self.gradient(event),
+            },
             Evidence::Crossing { crossing, site } => {
                 let spot = Spot {
                     chain: chain(),
@@ -123,6 +132,11 @@ impl Replay {
                         .note("the loss depends on no variable: nothing gets a gradient");
                 }
                 self.cuts.passed(now, *pass);
+            }
+            Evidence::Detaches(names) => {
+                if let Some(span) = chain().last() {
+                    self.cuts.detaches(*span, names);
+                }
             }
             Evidence::Note(problem) => self.digest.note(problem),
         }
@@ -147,6 +161,14 @@ impl Replay {
     }
 
     /// Writes a gradient, or keeps it with room for its line where the capture promises some.
+    /// A variable without a gradient, which may lie behind a cut.
+    pub(super) fn missing(&mut self, mut event: Box<GradientEvent>, var: u64) {
+        if let Some(reason) = self.cuts.reason(var, names::length_in_norm(var)) {
+            event.extra.get_or_insert_default().reason = Some(reason);
+        }
+        self.gradient(event);
+    }
+
     fn gradient(&mut self, event: Box<GradientEvent>) {
         let Some(promise) = &mut self.promise else {
             let line = self.finished_gradient(event);

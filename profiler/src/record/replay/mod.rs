@@ -24,7 +24,7 @@ use crate::phase::ExecutionStep;
 #[cfg(feature = "candle")]
 use crate::tensor::Later;
 use crate::trace::span_lines::{StartLine, quoted};
-use crate::trace::{SpanKind, TraceEvent, TraceRunMeta};
+use crate::trace::{GradientEvent, SpanKind, TraceEvent, TraceRunMeta};
 use crate::view::summary::{Digest, SiteId, SpanSite, StepTag};
 
 pub(super) use detached::OpenDetached;
@@ -71,6 +71,10 @@ pub(super) struct Replay {
     built: (u64, u64),
     /// The gradients that the capture promises.
     promise: Option<Promise>,
+    /// A handle was given out, to a thread whose records may be read later than what came after them.
+    pub(super) handed: bool,
+    /// Gradients that are missing for a reason that may come from there, each with its variable.
+    unexplained: Vec<(Box<GradientEvent>, u64)>,
     /// The backward passes so far.
     passes: Passes,
     /// Statistics that a device gives at the end, each with its span and that span's path.
@@ -119,6 +123,8 @@ impl Replay {
             cuts: Cuts::default(),
             built: (0, 0),
             promise: Promise::of(meta),
+            handed: false,
+            unexplained: Vec::new(),
             passes: Passes::default(),
             #[cfg(feature = "candle")]
             later: Vec::new(),
@@ -235,7 +241,10 @@ impl Replay {
         ) {
             self.cuts.stepped(start_ns);
         }
-        if source.site().is_some_and(|site| site.opens().calls_backward) {
+        if source
+            .site()
+            .is_some_and(|site| site.opens().calls_backward)
+        {
             self.cuts.told();
         }
         let site = self.sites.entry(source.key()).or_insert_with(|| {
