@@ -141,8 +141,8 @@ fn expand(
         Some(mode) => {
             // What is rewritten here is not rewritten again for a statement.
             statements.has_ops = true;
-            let names = ops::names_of(function);
-            let rewritten = ops::rewrite(&context, mode, names, false, block.stream());
+            let sight = ops::sight_of(function);
+            let rewritten = ops::rewrite(&context, mode, sight, false, block.stream());
             let mut scan = statements.body(rewritten.clone());
             scan.changed.get_or_insert(rewritten);
             scan

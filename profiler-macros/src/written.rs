@@ -43,9 +43,9 @@ pub(crate) fn expand(
         return Ok(None);
     };
     if let (Some(mode), Some(sight)) = (set.ops().filter(|_| !crate::OFF), sight) {
-        let names = ops::names_of(sight.function);
+        let known = ops::sight_of(sight.function);
         let tokens = regroup(trees.to_vec());
-        let rewritten = ops::rewrite(context, mode, names, sight.apart, tokens);
+        let rewritten = ops::rewrite(context, mode, known, sight.apart, tokens);
         let trees: Vec<TokenTree> = rewritten.into_iter().collect();
         if let Some(statement) = Statement::at(&trees) {
             let mut attributes = attributes.clone();

@@ -17,7 +17,7 @@ mod write;
 use crate::site::Context;
 use proc_macro2::{TokenStream, TokenTree};
 
-pub(crate) use sight::{Names, of_function as names_of, of_pattern as pattern_names};
+pub(crate) use sight::{Names, Sight, of_function as sight_of, of_pattern as pattern_names};
 
 /// What `ops` asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,16 +30,16 @@ pub(crate) enum Mode {
 
 /// The body, or a statement of it, with its operation calls observed.
 ///
-/// `names`: the variables in sight; `apart`: it may stand in a closure or future of the body.
+/// `sight`: the variables in sight; `apart`: it may stand in a closure or future of the body.
 pub(crate) fn rewrite(
     context: &Context,
     mode: Mode,
-    names: Names,
+    sight: Sight,
     apart: bool,
     body: TokenStream,
 ) -> TokenStream {
     let trees: Vec<TokenTree> = body.into_iter().collect();
-    let walk = walk::Walk::new(context, mode, names);
+    let walk = walk::Walk::new(context, mode, sight);
     let walked = match apart {
         true => walk.borrowing(&trees, |walk| walk.block(&trees)),
         false => walk.block(&trees),

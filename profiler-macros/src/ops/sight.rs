@@ -2,7 +2,7 @@
 //! where it is called.
 
 use crate::forms::is_joint;
-use crate::function::{Body, Function};
+use crate::function::{Body, Function, Pattern};
 use crate::items::Angles;
 use crate::tokens::{is_brace, is_punct, is_word, text_of};
 use crate::types::type_colon;
@@ -12,22 +12,65 @@ use std::collections::BTreeSet;
 /// Names by their text. Scopes are not told apart: all that matters is that a name is bound at all.
 pub(crate) type Names = BTreeSet<String>;
 
-/// The names that a function binds.
-pub(crate) fn of_function(function: &Function) -> Names {
-    let mut names = Names::new();
-    for param in &function.params {
-        of_pattern(&param.pattern_trees, &mut names);
-    }
+/// What is known of a function's variables.
+#[derive(Default)]
+pub(crate) struct Sight {
+    /// All names that it binds.
+    pub(super) bound: Names,
+    /// Parameters that are shared references, whatever name the body binds besides.
+    pub(super) references: Names,
+    /// Those of them that are references to a tensor.
+    pub(super) tensors: Names,
+}
+
+/// What a function binds.
+pub(crate) fn of_function(function: &Function) -> Sight {
+    let mut sight = Sight::default();
     if let Body::Block(block) = &function.body {
         let trees: Vec<TokenTree> = block.stream().into_iter().collect();
-        collect(&trees, &mut names);
+        collect(&trees, &mut sight.bound);
     }
-    names
+    for param in &function.params {
+        if let Pattern::Name(name) = &param.pattern
+            && let Some(to) = shared(&param.ty)
+            && !sight.bound.contains(&text_of(name))
+        {
+            if ["Tensor", "Var"]
+                .iter()
+                .any(|tensor| is_word(to.last(), tensor))
+            {
+                sight.tensors.insert(text_of(name));
+            }
+            sight.references.insert(text_of(name));
+        }
+    }
+    for param in &function.params {
+        of_pattern(&param.pattern_trees, &mut sight.bound);
+    }
+    sight
 }
 
 /// The names in a pattern.
 pub(crate) fn of_pattern(trees: &[TokenTree], names: &mut Names) {
     pattern(trees, false, names);
+}
+
+/// What a type that is a shared reference refers to; `ty` has its colon.
+fn shared(ty: &[TokenTree]) -> Option<&[TokenTree]> {
+    let mut at = ty.iter().position(|tree| !is_punct(Some(tree), ':'))?;
+    if !is_punct(ty.get(at), '&') {
+        return None;
+    }
+    at += 1;
+    if is_punct(ty.get(at), '\'') {
+        at += 2;
+    }
+    let to = ty.get(at..)?;
+    let plain = |tree: &TokenTree| {
+        matches!(tree, TokenTree::Ident(word) if word != "mut" && word != "dyn")
+            || is_punct(Some(tree), ':')
+    };
+    to.iter().all(plain).then_some(to)
 }
 
 /// The names that these trees bind.

@@ -4,7 +4,7 @@ use super::Mode;
 use super::cursor::Cursor;
 use super::expression::{Options, Prefix};
 use super::place::Place;
-use super::sight::{self, Names};
+use super::sight::{self, Names, Sight};
 use crate::fragments;
 use crate::items::{Angles, item_len};
 use crate::site::Context;
@@ -16,18 +16,17 @@ use std::cell::RefCell;
 pub(super) struct Walk<'a> {
     pub(super) context: &'a Context,
     pub(super) mode: Mode,
-    /// The variables in sight.
-    names: Names,
+    sight: Sight,
     /// What the closures and futures around this place bind themselves, of those that borrow the rest.
     borrowing: RefCell<Vec<Names>>,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(context: &'a Context, mode: Mode, names: Names) -> Self {
+    pub(super) fn new(context: &'a Context, mode: Mode, sight: Sight) -> Self {
         Self {
             context,
             mode,
-            names,
+            sight,
             borrowing: RefCell::default(),
         }
     }
@@ -45,7 +44,8 @@ impl Walk<'_> {
     /// Whether a place can be looked at without a change to what the program borrows.
     ///
     /// A closure captures what is behind a reference, and may then outlive the variable; a look at the variable itself
-    /// would let it borrow that. Where the program says `&` itself, and behind `self`, both borrow the same.
+    /// would let it borrow that. Where the program says `&` itself, and behind `self`, both borrow the same; so do fields
+    /// behind a reference, and the tensor behind one ([`Self::behind`]).
     pub(super) fn sees(&self, place: &Place) -> bool {
         let Some(root) = place.root() else {
             return false;
@@ -53,11 +53,23 @@ impl Walk<'_> {
         if root == "self" {
             return place.is_operand();
         }
-        let own = match self.borrowing.borrow().last() {
-            Some(own) => own.contains(&root),
+        let field = place.trees.len() > 1 && self.sight.references.contains(&root);
+        self.sight.bound.contains(&root)
+            && (self.owns(&root) || place.lent || field || self.behind(place))
+    }
+
+    /// Whether the look goes to what the variable refers to: it is a reference to a tensor, from outside of a closure.
+    pub(super) fn behind(&self, place: &Place) -> bool {
+        let is_tensor = |root: &String| self.sight.tensors.contains(root) && !self.owns(root);
+        !place.lent && place.trees.len() == 1 && place.root().as_ref().is_some_and(is_tensor)
+    }
+
+    /// Whether this place's own function or closure binds the name, or takes what it names.
+    fn owns(&self, root: &str) -> bool {
+        match self.borrowing.borrow().last() {
+            Some(own) => own.contains(root),
             None => true,
-        };
-        self.names.contains(&root) && (own || place.lent)
+        }
     }
 
     /// The statements of a block.

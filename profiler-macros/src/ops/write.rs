@@ -36,8 +36,9 @@ impl Walk<'_> {
             .filter(|place| self.sees(place))
             .take(MOST_OPERANDS)
             .map(|place| {
+                let behind = self.behind(place).then(|| quote_spanned!(site=> *));
                 let place = &place.trees;
-                quote_spanned!(site=> &#(#place)*,)
+                quote_spanned!(site=> &#behind #(#place)*,)
             });
         let statistics =
             (self.mode == Mode::Statistics).then(|| quote_spanned!(site=> .statistics()));

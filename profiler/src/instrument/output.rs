@@ -95,3 +95,36 @@ impl Output {
         error
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{RunOutcome, TerminalEvent};
+
+    #[test]
+    fn the_first_write_error_is_final() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("trace.jsonl");
+        let mut output = Output::create(&path, false).expect("an output");
+        // A file that was opened to be read takes nothing.
+        output.file = File::open(&path).expect("the file");
+        let event = TraceEvent::Terminal(TerminalEvent {
+            outcome: RunOutcome::Complete,
+            timestamp_ns: 1,
+            reason: None,
+            extra: None,
+        });
+        let recorded = output.write(&event).and_then(|()| output.flush());
+        let error = recorded.expect_err("a fault").to_string();
+        assert!(
+            error.starts_with("the trace cannot be written: "),
+            "{error}"
+        );
+        output.file = File::create(&path).expect("the file");
+        for result in [output.write(&event), output.flush()] {
+            let error = result.expect_err("the same fault").to_string();
+            assert!(error.contains("failed before: "), "{error}");
+        }
+        assert_eq!(std::fs::read(&path).expect("the file"), b"");
+    }
+}
