@@ -107,11 +107,11 @@ fn tell(out: &mut dyn Write, name: &str, found: &Found, warnings: bool) -> Resul
     };
     let errors = health.of(HealthSeverity::Error).count();
     let gaps = health.gaps().count();
-    let spans = counted(spans as u64, "span");
+    let spans = counted(spans as u64, "span", "spans");
     let mut line = format!("{name}: {verdict}, {outcome}, {spans}");
-    for (number, noun) in [(errors, "error"), (gaps, "warning")] {
+    for (number, one, many) in [(errors, "error", "errors"), (gaps, "warning", "warnings")] {
         if number > 0 {
-            line += &format!(", {}", counted(number as u64, noun));
+            line += &format!(", {}", counted(number as u64, one, many));
         }
     }
     output::sentence(out, &line)

@@ -73,13 +73,16 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
 const SCHEMA: &str = "candle-profiler/repair/1";
 
 fn tell(out: &mut dyn Write, repaired: &Repaired) -> Result<()> {
-    let kept = counted(repaired.kept, "line");
+    let kept = counted(repaired.kept, "line", "lines");
     let mut line = format!("{}: {kept} kept", repaired.path.display());
     if repaired.open_spans > 0 {
-        line += &format!(", {} still open", counted(repaired.open_spans, "span"));
+        line += &format!(
+            ", {} still open",
+            counted(repaired.open_spans, "span", "spans")
+        );
     }
     if repaired.left_out > 0 {
-        line += &format!(", {} left out", counted(repaired.left_out, "line"));
+        line += &format!(", {} left out", counted(repaired.left_out, "line", "lines"));
     }
     output::sentence(out, &line)?;
     for left_out in &repaired.left_out_lines {

@@ -17,7 +17,6 @@ mod repair;
 pub(crate) mod span_table;
 pub(crate) mod summary;
 pub(crate) mod text;
-pub(crate) mod words;
 
 pub use repair::{LeftOut, RepairOptions, Repaired, repair};
 

@@ -3,8 +3,8 @@
 use super::numerics::{NO_PARTNER, named};
 use super::{Change, Diff};
 use crate::view::summary::{Page, Tone};
+use crate::view::text::counted;
 use crate::view::text::{bytes, count, duration, number, printable};
-use crate::view::words::counted;
 
 /// Rows of a table that are shown.
 const MOST_SHOWN: usize = 20;

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use super::bounded::Names;
 use super::digest::Digest;
 use super::sites::{Site, StepTag};
+use crate::view::text::counted;
 use crate::view::text::{count, duration};
-use crate::view::words::counted;
 
 /// One sentence for each problem of the trace.
 pub(super) fn problems(digest: &Digest) -> Vec<String> {

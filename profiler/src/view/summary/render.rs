@@ -12,8 +12,8 @@ use super::scalars::ScalarRow;
 use super::steps::steps;
 use super::tensors::TensorRow;
 use super::times::times;
+use crate::view::text::counted;
 use crate::view::text::{bytes, columns, count, duration, number, printable, shell_word};
-use crate::view::words::counted;
 
 /// Rows of tensors, scalars and roots that are shown.
 const MOST_SHOWN: usize = 20;

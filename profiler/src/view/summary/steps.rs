@@ -3,8 +3,8 @@
 use super::digest::Digest;
 use super::page::{Page, Tone};
 use super::sites::StepTag;
+use crate::view::text::counted;
 use crate::view::text::{count, duration, percent};
-use crate::view::words::counted;
 
 /// The parts of the step, the time between steps, the rate.
 pub(super) fn steps(page: &mut Page, digest: &Digest) {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::digest::Digest;
 use super::page::Page;
 use super::sites::Site;
+use crate::view::text::counted;
 use crate::view::text::{count, duration, percent, printable};
-use crate::view::words::counted;
 
 /// Rows shown; the table is sorted, so what matters is among them.
 const MOST_SHOWN: usize = 20;

@@ -8,8 +8,8 @@ use super::digest::Digest;
 use super::page::{Page, Tone};
 use super::problems::problems;
 use crate::view::diff::median;
+use crate::view::text::counted;
 use crate::view::text::{count, duration, number, printable, sparkline};
-use crate::view::words::counted;
 
 /// Rows of each part that are shown.
 const MOST_SHOWN: usize = 20;

@@ -8,9 +8,7 @@ mod units;
 pub(crate) use shell::shell_word;
 #[cfg(feature = "cli")]
 pub(crate) use sparkline::sparkline;
-#[cfg(feature = "cli")]
-pub(crate) use units::counted;
-pub(crate) use units::{bytes, count, duration, number, percent, signed_bytes};
+pub(crate) use units::{bytes, count, counted, duration, number, percent, signed_bytes};
 
 /// The text with everything escaped that a terminal would obey or not show, cut in the middle to
 /// at most so many columns.

@@ -68,11 +68,12 @@ pub(crate) fn count(number: u64) -> String {
     parted
 }
 
-/// `1 span`, `2 spans`.
-#[cfg(feature = "cli")]
-pub(crate) fn counted(number: u64, noun: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", count(number))
+/// `1 tensor`, `1,200 tensors`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        _ => format!("{} {many}", count(number)),
+    }
 }
 
 /// A measured number with so many digits (1 to 17), in plain notation where that is short.
