@@ -21,14 +21,25 @@ pub(crate) type Visit<'a> = &'a dyn Fn(&mut dyn FnMut(&Tensor));
 /// The most outputs of one call that are looked at.
 const MOST_OUTPUTS: usize = 16;
 
-/// What a call took, of which nothing is left when it ends.
+/// What a call took, of which nothing is left when it ends. An option, so that next to nothing is to be dropped where
+/// nothing was looked at.
 #[derive(Default)]
-pub struct Given(Vec<Input>);
+pub struct Given(Option<Box<[Input]>>);
 
 impl Given {
     /// This and what else the call took.
     pub(crate) fn join(&mut self, other: Self) {
-        self.0.extend(other.0);
+        let mut inputs = std::mem::take(self).into_inputs();
+        inputs.extend(other.into_inputs());
+        *self = Self::of(inputs);
+    }
+
+    fn of(inputs: Vec<Input>) -> Self {
+        Self((!inputs.is_empty()).then(|| inputs.into_boxed_slice()))
+    }
+
+    fn into_inputs(self) -> Vec<Input> {
+        self.0.map_or_else(Vec::new, <[Input]>::into_vec)
     }
 }
 
@@ -57,7 +68,7 @@ pub(crate) fn given(taken: Visit<'_>) -> Given {
     };
     let mut inputs = Vec::new();
     taken(&mut |tensor| inputs.extend(Input::of(tensor, watch)));
-    Given(inputs)
+    Given::of(inputs)
 }
 
 /// Looks at what came out of a call that is just over, or about to be: `at` is its span, or where it happened.
@@ -90,7 +101,7 @@ pub(crate) fn look(
     if !at.wants(Plane::Gradients) {
         return;
     }
-    let mut inputs = given.0;
+    let mut inputs = given.into_inputs();
     if recorder.depth() == TOP {
         built(outputs, emit);
     }
