@@ -1,6 +1,8 @@
 //! What was observed: records become lines, and the summary hears of them.
 
-use super::{Replay, SpanName, Write};
+#[cfg(feature = "candle")]
+use super::Write;
+use super::{Replay, SpanName};
 use crate::record::cold::Evidence;
 use crate::record::cuts::Spot;
 use crate::record::names;
