@@ -67,8 +67,9 @@ impl Writer {
             let arrivals = self.session.take_arrivals();
             self.lanes.extend(arrivals.into_iter().map(Reading::new));
             for lane in &mut self.lanes {
+                let published = lane.published();
                 while lane
-                    .read(&mut self.replay, None)
+                    .read(&mut self.replay, published, None)
                     .is_some_and(|progress| progress.more)
                 {}
             }
