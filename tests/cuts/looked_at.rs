@@ -179,7 +179,7 @@ fn a_head_that_is_only_measured_is_silent() {
         reasons,
         ["bias", "weight"].map(|name| (
             format!("measured once.1.{name}"),
-            "the loss does not depend on it".to_owned()
+            "the graph of the loss does not reach it".to_owned()
         ))
     );
 }

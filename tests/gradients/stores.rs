@@ -37,7 +37,7 @@ fn a_returned_store_is_read_when_it_is_there() {
     assert!((number(&trace, "returned/grad_norm") - 5.0).abs() < 1e-12);
     assert_eq!(
         extra(&trace, "net.unused", "reason").as_deref(),
-        Some("the loss does not depend on it")
+        Some("the graph of the loss does not reach it")
     );
 }
 

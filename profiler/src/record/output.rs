@@ -107,19 +107,21 @@ impl Output {
         self.written.write(&mut self.replay);
     }
 
-    /// Reads what stands in all streams now, up to `until`, as often as one of them waits for what another says: at
-    /// most once for each, should all wait in a row. What threads record meanwhile is for the next round, since one
-    /// that is faster than this would keep the others from being read, and the capture from its end.
+    /// Reads what stands in all streams now, up to `until`, as often as one of them waits for what another says. What
+    /// threads record meanwhile is for the next round, since one that is faster than this would keep the others from
+    /// being read, and the capture from its end.
     fn read(&mut self, until: Option<u64>) {
-        for _ in 0..=self.lanes.len() {
-            let arrivals = self.session.take_arrivals();
-            self.lanes.extend(arrivals.into_iter().map(Reading::new));
+        let mut published: Vec<_> = self.lanes.iter().map(Reading::published).collect();
+        loop {
+            for ticket in self.session.take_arrivals() {
+                let lane = Reading::new(ticket);
+                published.push(lane.published());
+                self.lanes.push(lane);
+            }
             let mut moved = false;
             let mut waiting = false;
-            for index in 0..self.lanes.len() {
-                let lane = &mut self.lanes[index];
-                let published = lane.published();
-                while let Some(progress) = lane.read(&mut self.replay, published, until) {
+            for (lane, published) in self.lanes.iter_mut().zip(&published) {
+                while let Some(progress) = lane.read(&mut self.replay, *published, until) {
                     // A long round is work, too, where nothing is to be written.
                     writer::count_progress();
                     moved |= progress.moved;

@@ -158,7 +158,8 @@ fn with_inserted(reached: &[Entry], grads: &GradStore) -> Vec<Entry> {
     here
 }
 
-/// What a store has entries of and is older than the region: variables, in the order in which they were made.
+/// What a store has entries of and is older than the region: variables, in the order in which they were made. Data may
+/// be as old, and candle keeps gradients of it, too: once some of the entries have names, the others are taken for data.
 fn stored(grads: &GradStore, since: Option<u64>) -> Vec<Entry> {
     let entry = |id: &TensorId| {
         let made = serial(*id);
@@ -173,6 +174,10 @@ fn stored(grads: &GradStore, since: Option<u64>) -> Vec<Entry> {
             })
     };
     let mut entries: Vec<Entry> = grads.get_ids().filter_map(entry).collect();
+    let is_named = |entry: &Entry| name_of(entry.serial).is_some();
+    if entries.iter().any(is_named) {
+        entries.retain(is_named);
+    }
     entries.sort_by_key(|entry| entry.serial);
     entries
 }
@@ -292,7 +297,7 @@ fn why_missing(wanted: &Wanted, request: &Request<'_>) -> (Option<String>, bool)
         };
         let reason = match reached.map(is_reached) {
             Some(true) => "the store has no entry of it any more",
-            Some(false) => "the loss does not depend on it",
+            Some(false) => "the graph of the loss does not reach it",
             None => "no entry in the store",
         };
         (Some(reason.to_owned()), true)

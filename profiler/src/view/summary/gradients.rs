@@ -228,6 +228,7 @@ impl GradientRow {
     }
 
     /// Its variables, in the order in which they first came.
+    #[cfg(feature = "cli")]
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &Variable)> {
         self.variables.iter()
     }

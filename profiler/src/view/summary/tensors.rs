@@ -34,14 +34,19 @@ impl<'a> Statistics<'a> {
     /// An event's figures.
     pub(crate) fn of(event: &'a TensorStatsEvent, alarm: Option<bool>) -> Self {
         let extra = event.extra.as_deref();
+        // They are of the finite values.
+        let figure = |value: f64| match event.non_finite > 0 && event.non_finite == event.elements {
+            true => f64::NAN,
+            false => value,
+        };
         Self {
             shape: &event.shape,
             dtype: &event.dtype,
             elements: event.elements,
             non_finite: event.non_finite,
-            rms: event.rms,
-            abs_max: event.abs_max,
-            mean: event.mean,
+            rms: figure(event.rms),
+            abs_max: figure(event.abs_max),
+            mean: figure(event.mean),
             min: extra.and_then(|extra| extra.min),
             max: extra.and_then(|extra| extra.max),
             zeros: extra.and_then(|extra| extra.zeros),
