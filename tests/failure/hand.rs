@@ -1,9 +1,7 @@
 //! The end of the process inside a session by hand.
 
-use std::io::{BufRead, BufReader};
-
 use candle_profiler::view::{RepairOptions, repair};
-use tests::program::{command, files, run};
+use tests::program::{files, run};
 use tests::trace::Trace;
 
 #[test]
@@ -26,21 +24,12 @@ fn an_exit_ends_the_session_as_failed() {
 #[test]
 fn a_killed_process_leaves_what_it_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut child = command(
+    tests::program::kill_when_ready(
         env!("CARGO_BIN_EXE_train"),
         folder.path(),
         &["hand-hang"],
         &[],
-    )
-    .spawn()
-    .expect("a child");
-    let mut ready = String::new();
-    BufReader::new(child.stdout.take().expect("stdout"))
-        .read_line(&mut ready)
-        .expect("a line");
-    assert_eq!(ready, "ready\n");
-    child.kill().expect("SIGKILL");
-    child.wait().expect("its end");
+    );
     let path = folder.path().join("hand.jsonl");
     let repaired = repair(&path, &RepairOptions::default()).expect("a repair");
     let trace = Trace::read(&repaired.path);

@@ -1,7 +1,6 @@
 //! The end of the process in the middle of a measured call.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 
 use tests::program::{command, files, traces};
 use tests::trace::Trace;
@@ -94,21 +93,12 @@ fn an_exit_inside_the_call_closes_its_trace_as_failed() {
 fn what_a_killed_process_recorded_is_in_its_partial() {
     let folder = folder();
     let variables = [("CANDLE_PROFILE", "traces")];
-    let mut child = command(
+    tests::program::kill_when_ready(
         env!("CARGO_BIN_EXE_train"),
         folder.path(),
         &["hang"],
         &variables,
-    )
-    .spawn()
-    .expect("a child");
-    let mut ready = String::new();
-    BufReader::new(child.stdout.take().expect("stdout"))
-        .read_line(&mut ready)
-        .expect("a line");
-    assert_eq!(ready, "ready\n");
-    child.kill().expect("SIGKILL");
-    child.wait().expect("its end");
+    );
     let partial = "traces/train-modes-endless_step-step2.jsonl.partial";
     assert_eq!(files(folder.path()), [partial]);
     let text = fs::read_to_string(folder.path().join(partial)).expect("the file");

@@ -71,6 +71,28 @@ pub fn run(program: &str, folder: &Path, arguments: &[&str], variables: &[(&str,
     }
 }
 
+/// Starts the program in `folder`, and kills it with SIGKILL once it has said on a line of its own that it is ready.
+#[cfg(unix)]
+pub fn kill_when_ready(
+    program: &str,
+    folder: &Path,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) {
+    use std::io::{BufRead, BufReader};
+
+    let mut child = command(program, folder, arguments, variables)
+        .spawn()
+        .expect("a child");
+    let mut ready = String::new();
+    BufReader::new(child.stdout.take().expect("stdout"))
+        .read_line(&mut ready)
+        .expect("a line");
+    assert_eq!(ready, "ready\n");
+    child.kill().expect("SIGKILL");
+    child.wait().expect("its end");
+}
+
 impl Ran {
     /// The one line on stderr; fails where there are more or none.
     pub fn only_line(&self) -> &str {

@@ -74,14 +74,7 @@ fn timeline(
     out: &mut dyn Write,
     export: Exporter,
 ) -> Result<Vec<PathBuf>> {
-    let path = arguments.output.as_deref();
-    let target = path.map(|path| Target {
-        path,
-        force: arguments.force,
-        inputs,
-    });
-    // Before the work is done.
-    target.map_or(Ok(()), |target| target.check())?;
+    let target = output::target(arguments.output.as_deref(), arguments.force, inputs)?;
     let traces = documents(inputs)?;
     output::write_to(target, out, |to| Ok(export(&traces, to)?))?;
     Ok(Vec::from_iter(arguments.output.clone()))

@@ -48,14 +48,7 @@ enum Align {
 
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
     let inputs = input::all(&arguments.traces)?;
-    let path = arguments.output.as_deref();
-    let target = path.map(|path| output::Target {
-        path,
-        force: arguments.force,
-        inputs: &inputs,
-    });
-    // Before the work is done.
-    target.map_or(Ok(()), |target| target.check())?;
+    let target = output::target(arguments.output.as_deref(), arguments.force, &inputs)?;
     let traces: Vec<(String, TraceDocument)> = inputs
         .iter()
         .map(|input| Ok((input.name(), input.document()?)))

@@ -136,6 +136,21 @@ pub(super) struct Target<'a> {
     pub(super) inputs: &'a [Input],
 }
 
+/// The file that was asked for, if one was: what is wrong with it is told before the work is done.
+pub(super) fn target<'a>(
+    path: Option<&'a Path>,
+    force: bool,
+    inputs: &'a [Input],
+) -> Result<Option<Target<'a>>> {
+    let target = path.map(|path| Target {
+        path,
+        force,
+        inputs,
+    });
+    target.map_or(Ok(()), |target| target.check())?;
+    Ok(target)
+}
+
 /// Has `write` write to the file, where one is named, else to standard output.
 pub(super) fn write_to(
     target: Option<Target<'_>>,

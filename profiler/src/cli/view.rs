@@ -33,14 +33,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
     let inputs = input::all(&arguments.traces)?;
-    let path = arguments.output.as_deref();
-    let target = path.map(|path| output::Target {
-        path,
-        force: arguments.force,
-        inputs: &inputs,
-    });
-    // Before the work is done.
-    target.map_or(Ok(()), |target| target.check())?;
+    let target = output::target(arguments.output.as_deref(), arguments.force, &inputs)?;
     let mut traces = Vec::new();
     for input in &inputs {
         let document = input.document()?;
