@@ -6,6 +6,8 @@ use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::trace::list;
+
 /// First bytes of what is hashed into [`GradientContract::manifest_sha256`], so that the digest
 /// of a manifest never equals a digest of anything else.
 pub const GRADIENT_MANIFEST_SCHEMA: &str = "candle-graph/gradient-manifest/1";
@@ -282,13 +284,21 @@ pub struct CaptureContract {
     /// `device_interval` events.
     pub device_timing: CoverageLevel,
     /// Names that exactly one span each must have.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list::read")]
     pub required_semantic_labels: Vec<String>,
     /// Those of the required names whose work runs on a GPU.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "list::read",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub gpu_expected_semantic_labels: Vec<String>,
     /// Those of the required names whose work stays on the CPU.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "list::read",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub cpu_only_semantic_labels: Vec<String>,
 }
 

@@ -121,3 +121,62 @@ fn spans_are_sorted_by_the_text_of_their_ids() {
     assert_eq!(ids, sorted);
     assert_eq!(ids.len(), 8);
 }
+
+/// The keys of a line may stand in any order, and others beside them.
+#[test]
+fn the_kind_of_a_line_may_stand_anywhere() {
+    let events = |text: &str| -> Vec<_> {
+        let events = TraceEvents::new(text.as_bytes());
+        events.map(|event| event.expect("a record")).collect()
+    };
+    for name in [
+        "all-events.trace10.jsonl",
+        "all-events.trace6.jsonl",
+        "failed.trace10.jsonl",
+    ] {
+        let golden = golden(name);
+        // A map of JSON is sorted by its keys.
+        let sorted: String = golden
+            .lines()
+            .map(|line| {
+                let mut keys: serde_json::Map<String, serde_json::Value> =
+                    serde_json::from_str(line).expect("an object");
+                keys.insert(
+                    "a".to_owned(),
+                    serde_json::json!([{"kind": "op"}, -1.5, null]),
+                );
+                serde_json::to_string(&keys).expect("JSON") + "\n"
+            })
+            .collect();
+        assert!(!sorted.contains("\n{\"kind\""));
+        assert_eq!(events(&sorted), events(&golden), "{name}");
+    }
+}
+
+#[test]
+fn what_is_no_object_with_one_kind_is_no_record() {
+    let end = r#"{"kind":"span_end","id":"s2","duration_ns":178053}"#;
+    for (instead, word) in [
+        (r#"["span_end","s2",178053]"#, "an object with a `kind`"),
+        ("5", "an object with a `kind`"),
+        (
+            r#"{"id":"s2","duration_ns":178053}"#,
+            "missing field `kind`",
+        ),
+        (
+            r#"{"kind":"span_end","kind":"span_end","id":"s2","duration_ns":178053}"#,
+            "duplicate field `kind`",
+        ),
+        (
+            r#"{"kind":"edge","edge_kind":"flow","from_tensor":"a","to_tensor":"b"}"#,
+            "unknown variant `flow`",
+        ),
+        (
+            r#"{"kind":"span_end","id":"s2","duration_ns":178053,"x":"\ud800"}"#,
+            "hex escape",
+        ),
+    ] {
+        let error = refusal(end, instead);
+        assert!(error.contains("line 26") && error.contains(word), "{error}");
+    }
+}

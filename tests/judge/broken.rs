@@ -408,11 +408,6 @@ const EDITS: &[(&str, &str, &str)] = &[
     ),
     (
         "",
-        r#"{"kind":"span_end","id":"s4","duration_ns":82612}"#,
-        r#"["span_end","s4",82612]"#,
-    ),
-    (
-        "",
         r#"{"kind":"span_end","id":"s4","#,
         "\n  \u{a0}\n\t{ \"kind\" : \"span\\u005fend\" ,\"id\":\"s\\u0034\",",
     ),

@@ -3,11 +3,12 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::extra::{
-    GradientExtra, SpanEndExtra, SpanStartExtra, Split, TensorExtra, TensorStatsExtra,
-    TerminalExtra,
+    GradientExtra, SpanEndExtra, SpanStartExtra, TensorExtra, TensorStatsExtra, TerminalExtra,
 };
+use super::list;
 use super::memory::{MemoryAction, MemoryCategory};
 use super::schema::{GradientState, RunOutcome, SCHEMA, SpanKind, TraceRunMeta};
+use super::split::Split;
 use crate::phase::ExecutionStep;
 
 /// One line of a trace.
@@ -159,7 +160,7 @@ pub struct OpEvent {
     /// What the operation is called, for example `matmul`.
     pub op_name: String,
     /// Ids of the tensors that went in.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list::read")]
     pub inputs: Vec<String>,
     /// Id of the tensor that came out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,50 +1,50 @@
 //! Our own keys: written after the standard ones, ignored by other readers of the format.
 //!
-//! The standard keys of an event are parsed by its derived `Deserialize`, exactly as strictly as
-//! the format is. `Split` stands between that and the JSON text and takes our keys out of the
-//! stream on the way, so that a line is walked once, and a foreign value under one of our keys
-//! (which the format allows) never makes a trace unreadable.
+//! A foreign value under one of our keys, which the format allows, never makes a trace unreadable.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::{
-    self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor, value::StrDeserializer,
-};
+use serde::de::MapAccess;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+use super::lenient::{Checked, Lenient, Wanted};
 
 /// A value under one of our keys.
-trait ExtraValue: Default {
+trait ExtraValue: Sized {
+    /// What is read.
+    type Plain: Wanted;
     /// Nothing to write.
     fn is_absent(&self) -> bool;
-    /// The value, or the absent one where it is not of this type.
-    fn from_json(value: Value) -> Self;
+    /// The value, or the absent one where it was not of this type.
+    fn of(read: Option<Self::Plain>) -> Self;
 }
 
 impl<T: PlainValue> ExtraValue for Option<T> {
+    type Plain = T;
+
     fn is_absent(&self) -> bool {
         self.as_ref().is_none_or(|value| !value.is_writable())
     }
 
-    fn from_json(value: Value) -> Self {
-        serde_json::from_value(value).ok().flatten()
+    fn of(read: Option<T>) -> Self {
+        read
     }
 }
 
 /// A flag is written only when it is true.
 impl ExtraValue for bool {
+    type Plain = bool;
+
     fn is_absent(&self) -> bool {
         !self
     }
 
-    fn from_json(value: Value) -> Self {
-        value.as_bool().unwrap_or(false)
+    fn of(read: Option<bool>) -> Self {
+        read.unwrap_or(false)
     }
 }
 
-trait PlainValue: de::DeserializeOwned {
+trait PlainValue: Wanted {
     fn is_writable(&self) -> bool {
         true
     }
@@ -68,15 +68,17 @@ impl PlainValue for BTreeMap<String, u64> {}
 
 /// The keys of one kind of event.
 pub(super) trait Extra: Default {
-    /// Stores `value` if `key` is one of ours; gives it back otherwise.
-    fn put(&mut self, key: &str, value: Value);
+    /// Reads the value that stands next under `key`, which is one of ours.
+    fn read<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error>;
     /// Whether `key` is one of ours.
     fn knows(key: &str) -> bool;
 }
 
 /// An event without keys of ours.
 impl Extra for () {
-    fn put(&mut self, _: &str, _: Value) {}
+    fn read<'de, A: MapAccess<'de>>(&mut self, _: &str, map: &mut A) -> Result<(), A::Error> {
+        map.next_value::<Checked>().map(drop)
+    }
 
     fn knows(_: &str) -> bool {
         false
@@ -84,8 +86,8 @@ impl Extra for () {
 }
 
 impl<T: Extra> Extra for Option<Box<T>> {
-    fn put(&mut self, key: &str, value: Value) {
-        self.get_or_insert_default().put(key, value);
+    fn read<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
+        self.get_or_insert_default().read(key, map)
     }
 
     fn knows(key: &str) -> bool {
@@ -112,11 +114,19 @@ macro_rules! extras {
         }
 
         impl Extra for $name {
-            fn put(&mut self, key: &str, value: Value) {
+            fn read<'de, A: MapAccess<'de>>(
+                &mut self,
+                key: &str,
+                map: &mut A,
+            ) -> Result<(), A::Error> {
                 match key {
-                    $(stringify!($field) => self.$field = ExtraValue::from_json(value),)*
-                    _ => {}
+                    $(stringify!($field) => {
+                        let Lenient(value) = map.next_value()?;
+                        self.$field = ExtraValue::of(value);
+                    })*
+                    _ => map.next_value::<Checked>().map(drop)?,
                 }
+                Ok(())
             }
 
             fn knows(key: &str) -> bool {
@@ -244,212 +254,3 @@ impl Eq for SpanEndExtra {}
 impl Eq for TensorExtra {}
 impl Eq for GradientExtra {}
 impl Eq for TerminalExtra {}
-
-/// A deserializer of a struct that hands the standard keys on and keeps ours.
-pub(super) struct Split<'x, D, X> {
-    pub(super) inner: D,
-    pub(super) extra: &'x mut X,
-}
-
-impl<'de, D: Deserializer<'de>, X: Extra> Deserializer<'de> for Split<'_, D, X> {
-    type Error = D::Error;
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        let visitor = SplitVisitor {
-            visitor,
-            fields,
-            extra: self.extra,
-        };
-        self.inner.deserialize_struct(name, fields, visitor)
-    }
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.inner.deserialize_any(visitor)
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
-        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
-    }
-}
-
-struct SplitVisitor<'x, V, X> {
-    visitor: V,
-    fields: &'static [&'static str],
-    extra: &'x mut X,
-}
-
-impl<'de, V: Visitor<'de>, X: Extra> Visitor<'de> for SplitVisitor<'_, V, X> {
-    type Value = V::Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.visitor.expecting(f)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        self.visitor.visit_map(SplitMap {
-            map,
-            fields: self.fields,
-            extra: self.extra,
-            kind_seen: false,
-        })
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<V::Value, A::Error> {
-        self.visitor.visit_seq(seq)
-    }
-}
-
-struct SplitMap<'x, A, X> {
-    map: A,
-    fields: &'static [&'static str],
-    extra: &'x mut X,
-    kind_seen: bool,
-}
-
-impl<'de, A: MapAccess<'de>, X: Extra> MapAccess<'de> for SplitMap<'_, A, X> {
-    type Error = A::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, A::Error> {
-        loop {
-            let Some(key) = self.map.next_key_seed(KeyOf::<X>::new(self.fields))? else {
-                return Ok(None);
-            };
-            match key {
-                Key::Standard(name) => {
-                    return seed
-                        .deserialize(StrDeserializer::<A::Error>::new(name))
-                        .map(Some);
-                }
-                Key::Ours(name) => self.extra.put(&name, self.map.next_value()?),
-                Key::Kind if self.kind_seen => return Err(de::Error::duplicate_field("kind")),
-                Key::Kind => {
-                    self.kind_seen = true;
-                    self.map.next_value::<Checked>()?;
-                }
-                Key::Foreign => {
-                    self.map.next_value::<Checked>()?;
-                }
-            }
-        }
-    }
-
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        self.map.next_value_seed(seed)
-    }
-}
-
-enum Key {
-    Standard(&'static str),
-    Ours(String),
-    Kind,
-    Foreign,
-}
-
-struct KeyOf<X> {
-    fields: &'static [&'static str],
-    extra: PhantomData<X>,
-}
-
-impl<X> KeyOf<X> {
-    fn new(fields: &'static [&'static str]) -> Self {
-        Self {
-            fields,
-            extra: PhantomData,
-        }
-    }
-}
-
-impl<'de, X: Extra> DeserializeSeed<'de> for KeyOf<X> {
-    type Value = Key;
-
-    fn deserialize<D: Deserializer<'de>>(self, inner: D) -> Result<Key, D::Error> {
-        inner.deserialize_str(self)
-    }
-}
-
-impl<X: Extra> Visitor<'_> for KeyOf<X> {
-    type Value = Key;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E: de::Error>(self, key: &str) -> Result<Key, E> {
-        let standard = self.fields.iter().find(|field| **field == key);
-        Ok(match standard {
-            Some(field) => Key::Standard(field),
-            None if X::knows(key) => Key::Ours(key.to_owned()),
-            None if key == "kind" => Key::Kind,
-            None => Key::Foreign,
-        })
-    }
-}
-
-/// Walks a value without keeping it. Unlike [`IgnoredAny`] it looks into numbers and texts, and so
-/// refuses exactly what a reader that keeps the value refuses.
-pub(super) struct Checked;
-
-impl<'de> Deserialize<'de> for Checked {
-    fn deserialize<D: Deserializer<'de>>(inner: D) -> Result<Self, D::Error> {
-        inner.deserialize_any(Checked)
-    }
-}
-
-impl<'de> Visitor<'de> for Checked {
-    type Value = Checked;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_unit<E>(self) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_none<E>(self) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<Checked, D::Error> {
-        Checked::deserialize(inner)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Checked, A::Error> {
-        while seq.next_element::<Checked>()?.is_some() {}
-        Ok(Checked)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Checked, A::Error> {
-        while map.next_entry::<Checked, Checked>()?.is_some() {}
-        Ok(Checked)
-    }
-}

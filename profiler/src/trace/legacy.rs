@@ -6,11 +6,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
+use serde_json::from_str;
 
 use super::events::{
     DeviceMemoryEvent, EdgeEvent, GradientEvent, MemoryEvent, OpEvent, SpanEndEvent,
     SpanStartEvent, TensorEvent, TraceEvent,
 };
+use super::line::{plain, tag};
+use super::list;
 use super::memory::{MemoryAction, MemoryCategory};
 use super::schema::{LEGACY_SCHEMA, TimingMode, TraceRunMeta};
 use crate::capability::CaptureContract;
@@ -23,11 +26,38 @@ pub(super) fn is_meta(line: &str) -> bool {
 
 /// Reads one line.
 pub(super) fn parse_line(line: &str) -> serde_json::Result<TraceEvent> {
-    serde_json::from_str::<LegacyEvent>(line).map(TraceEvent::from)
+    #[derive(Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Kind {
+        Meta,
+        SpanStart,
+        SpanEnd,
+        Op,
+        Tensor,
+        Memory,
+        DeviceMemory,
+        Gradient,
+        Edge,
+    }
+    let event = match tag(line, "kind")? {
+        Kind::Meta => LegacyEvent::Meta {
+            schema: tag(line, "schema")?,
+            run: Box::new(plain::<Run>(line)?),
+        },
+        Kind::SpanStart => LegacyEvent::SpanStart(from_str(line)?),
+        Kind::SpanEnd => LegacyEvent::SpanEnd(from_str(line)?),
+        Kind::Op => LegacyEvent::Op(plain(line)?),
+        Kind::Tensor => LegacyEvent::Tensor(plain(line)?),
+        Kind::Memory => LegacyEvent::Memory(plain(line)?),
+        Kind::DeviceMemory => LegacyEvent::DeviceMemory(plain(line)?),
+        Kind::Gradient => LegacyEvent::Gradient(from_str(line)?),
+        Kind::Edge => LegacyEvent::Edge(plain(line)?),
+    };
+    Ok(event.into())
 }
 
 /// One line.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum LegacyEvent {
     Meta {
@@ -68,7 +98,7 @@ pub(crate) struct Run {
 pub(crate) struct Op {
     span_id: String,
     op_name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list::read")]
     inputs: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output: Option<String>,

@@ -9,12 +9,16 @@ pub mod events;
 pub mod extra;
 pub mod health;
 pub(crate) mod legacy;
+mod lenient;
+mod line;
+pub(crate) mod list;
 pub mod memory;
 pub mod read;
 pub mod schema;
 pub(crate) mod sequence;
 pub(crate) mod span_index;
 pub(crate) mod span_lines;
+mod split;
 pub(crate) mod stamp;
 pub(crate) mod storages;
 

@@ -5,12 +5,12 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::{Context, Error, Result, anyhow};
-use serde::Deserialize;
 use serde_json::error::Category;
 
 use super::document::{Builder, TraceDocument};
 use super::events::TraceEvent;
 use super::legacy;
+use super::line::parse_line;
 
 /// Reads a trace file.
 ///
@@ -162,40 +162,4 @@ fn fault(error: &serde_json::Error, line: &str) -> Error {
 fn not_finite(text: &str) -> Option<&'static str> {
     let words = ["NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"];
     words.into_iter().find(|word| text.starts_with(word))
-}
-
-/// Reads one line.
-///
-/// The derived reader of [`TraceEvent`] has the last word, but it copies every value before it
-/// knows the kind. A line that names its kind first, as all writers do, goes straight into that
-/// kind's own type; whatever that refuses is asked again, so that verdict and message are one.
-pub(crate) fn parse_line(line: &str) -> serde_json::Result<TraceEvent> {
-    match parse_known_kind(line) {
-        Some(event) => Ok(event),
-        None => serde_json::from_str(line),
-    }
-}
-
-fn parse_known_kind(line: &str) -> Option<TraceEvent> {
-    fn typed<'de, T: Deserialize<'de>>(
-        line: &'de str,
-        wrap: fn(T) -> TraceEvent,
-    ) -> Option<TraceEvent> {
-        serde_json::from_str(line).ok().map(wrap)
-    }
-
-    let (kind, _) = line.strip_prefix(r#"{"kind":""#)?.split_once('"')?;
-    match kind {
-        "span_start" => typed(line, TraceEvent::SpanStart),
-        "span_end" => typed(line, TraceEvent::SpanEnd),
-        "op" => typed(line, TraceEvent::Op),
-        "tensor" => typed(line, TraceEvent::Tensor),
-        "tensor_stats" => typed(line, TraceEvent::TensorStats),
-        "memory" => typed(line, TraceEvent::Memory),
-        "device_memory" => typed(line, TraceEvent::DeviceMemory),
-        "device_interval" => typed(line, TraceEvent::DeviceInterval),
-        "gradient" => typed(line, TraceEvent::Gradient),
-        "terminal" => typed(line, TraceEvent::Terminal),
-        _ => None,
-    }
 }

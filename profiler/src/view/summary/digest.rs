@@ -11,6 +11,8 @@ use crate::allocator::Taken;
 
 /// The notes of a trace that are shown; later ones are counted.
 const MOST_NOTES: usize = 32;
+/// So many cuts of the graph.
+const MOST_CUTS: usize = 256;
 /// Call sites with dropped spans that are named.
 const MOST_DROPPED: usize = 6;
 
@@ -124,7 +126,10 @@ impl Digest {
 
     /// A place cuts the graph.
     pub(crate) fn cut(&mut self, place: String) {
-        self.cuts.push(place);
+        match self.cuts.len() < MOST_CUTS {
+            true => self.cuts.push(place),
+            false => self.more_notes += 1,
+        }
     }
 
     /// A span of the site took so much of its thread's memory.
