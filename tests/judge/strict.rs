@@ -401,8 +401,8 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// Makes the calls; what is refused is refused.
-fn make(session: &TraceSession, calls: &[Call]) {
+/// Makes the calls; what is refused is refused. `forget`: spans that are open stay so.
+fn make(session: &TraceSession, calls: &[Call], forget: bool) {
     let mut ids = vec![session.begin_span("first", SpanKind::Function).id()];
     let mut guards = Vec::new();
     for call in calls {
@@ -472,22 +472,33 @@ fn make(session: &TraceSession, calls: &[Call]) {
             }
         };
     }
+    if forget {
+        guards.into_iter().for_each(std::mem::forget);
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_calls_give_a_trace_that_parses_and_a_strict_one_that_is_valid(
+    fn any_calls_on_any_threads_give_a_trace_that_parses_and_a_strict_one_that_is_valid(
         calls in prop::collection::vec(call(), 0..40),
         strict in any::<bool>(),
         gradients in any::<bool>(),
+        threads in 1usize..4,
+        forget in any::<bool>(),
     ) {
         let run = if gradients { with_gradients() } else { training() };
         let run = if strict { run.strict() } else { run };
         let mut finished = false;
         let text = written(run, |session| {
-            make(&session, &calls);
+            let share = calls.len().div_ceil(threads).max(1);
+            std::thread::scope(|scope| {
+                for calls in calls.chunks(share) {
+                    let session = &session;
+                    scope.spawn(move || make(session, calls, forget));
+                }
+            });
             finished = session.finish().is_ok();
         });
         let verdict = judge(&text);

@@ -1,6 +1,8 @@
 //! Opening a capture: its file, its first lines, and what is done at its end.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,7 +16,7 @@ use super::report;
 use super::resident;
 use super::schedule::Kind;
 use super::settings::{Plane, Planes};
-use super::state::State;
+use super::state::{self, State};
 use crate::allocator::Counting;
 use crate::capability::{CaptureContract, CoverageLevel, MeasurementScope};
 use crate::phase::ExecutionPhase;
@@ -39,24 +41,15 @@ pub(super) struct Wanted<'a> {
 /// Opens a capture; `None` where that cannot be, which has been said.
 pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Session>> {
     panics::watch();
-    for leftover in state.files.leftovers() {
-        say!("{}", leftover.line);
-    }
     let counter = &wanted.call.counter;
     let step = wanted.step.unwrap_or(i128::from(wanted.number));
-    // Before the file is there, since nobody would write it.
-    let ready = record::start_writer()
-        .map_err(|error| std::io::Error::new(error.kind(), format!("the writer's thread: {error}")))
-        .and_then(|writer| {
-            let reserved = state.files.reserve(files::Wanted {
-                name: &counter.name,
-                step,
-                rank: state.rank().map(|rank| rank.rank),
-            })?;
-            Ok((writer, reserved))
-        });
-    let (writer, (file, reservation)) = match ready {
-        Ok(ready) => ready,
+    let (writer, Reserved { file, reservation }) = match reserve(state, wanted.call, step) {
+        Ok(Some(ready)) => ready,
+        Ok(None) => {
+            state::writer_hangs();
+            end_pick(counter, wanted.picked, Ended::Withdrawn);
+            return None;
+        }
         Err(error) => {
             if !state.broken.swap(true, Ordering::Relaxed) {
                 say!("no trace can be written: {error}");
@@ -116,6 +109,40 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
     writer.open(output);
     exit::remember(&session);
     Some(session)
+}
+
+/// The file of a new trace.
+struct Reserved {
+    file: File,
+    reservation: Reservation,
+}
+
+/// Creates the trace's file, on the writer's thread: a disk that does not answer holds nobody for ever. `None`: it did not
+/// within 5 s.
+fn reserve(
+    state: &'static State,
+    call: &Arc<Call>,
+    step: i128,
+) -> io::Result<Option<(record::Running, Reserved)>> {
+    let writer = record::start_writer()
+        .map_err(|error| io::Error::new(error.kind(), format!("the writer's thread: {error}")))?;
+    let call = Arc::clone(call);
+    let rank = state.rank().map(|rank| rank.rank);
+    let make = move || {
+        for leftover in state.files.leftovers() {
+            say!("{}", leftover.line);
+        }
+        let wanted = files::Wanted {
+            name: &call.counter.name,
+            step,
+            rank,
+        };
+        let (file, reservation) = state.files.reserve(wanted)?;
+        Ok(Reserved { file, reservation })
+    };
+    let unwanted = |reserved: Reserved| reserved.reservation.discard();
+    let reserved = writer.ask(make, unwanted)?;
+    Ok(reserved.map(|reserved| (writer, reserved)))
 }
 
 /// The device that the measured region's ends wait for.

@@ -7,6 +7,7 @@ mod crossing;
 mod culprit;
 mod cuts;
 mod detached;
+mod errand;
 mod future;
 mod guard;
 mod handle;
@@ -51,7 +52,7 @@ pub(crate) use session::{End, Manner, Session, Wait};
 pub(crate) use site::SpanSource;
 pub use site::{CallSite, GradientSite, Name, RecordSite};
 pub(crate) use stream::{clock, prepare};
-pub(crate) use writer::{late, start as start_writer};
+pub(crate) use writer::{Running, late, start as start_writer};
 
 /// In the child of a fork: this thread records nothing, and the parent's writer is not here.
 #[cfg(unix)]

@@ -2,24 +2,18 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::lane::Sink;
 use super::parked;
 use super::recorder::{self, Recorder};
 use super::stream::clock;
 use super::sync::{self, AtomicBool, MutexGuard};
-use super::writer;
+use super::writer::{self, Patience};
 use crate::allocator::Counting;
 #[cfg(feature = "candle")]
 use crate::tensor::Later;
 use crate::thread::thread_key;
-
-/// How long the profiler waits for a writer that makes no progress. (Miri is a thousand times as slow.)
-const PATIENCE: Duration = Duration::from_secs(if cfg!(miri) { 5000 } else { 5 });
-
-/// How often it looks whether the writer made some.
-const LOOK: Duration = Duration::from_millis(250);
 
 /// Why a capture ends whose writer makes none.
 pub(super) const STUCK: &str = "the trace's writer made no progress for 5 s";
@@ -214,21 +208,16 @@ impl Session {
         if !crate::capture::is_owner() {
             return Some(Finished);
         }
-        let mut seen = writer::progress();
-        let mut since = Instant::now();
+        let mut patience = Patience::new();
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(finished) = &*result {
                 return Some(*finished);
             }
-            let now = writer::progress();
-            if now != seen {
-                (seen, since) = (now, Instant::now());
-            }
-            let left = PATIENCE.checked_sub(since.elapsed())?;
+            let moment = patience.left()?;
             (result, _) = self
                 .done
-                .wait_timeout(result, left.min(LOOK))
+                .wait_timeout(result, moment)
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -250,7 +239,7 @@ impl Session {
         #[cfg(not(all(test, loom)))]
         if writer::wait_for_room() {
             Room::Moving
-        } else if since.elapsed() < PATIENCE {
+        } else if since.elapsed() < writer::PATIENCE {
             Room::Soon
         } else {
             Room::Stuck

@@ -1,12 +1,14 @@
-//! The one thread that empties the streams and writes the traces. A caller creates a trace's file, so that it can be told
-//! at once where that cannot be; all that goes into the file, and its final name, are the writer's work.
+//! The one thread that empties the streams and writes the traces. All that a disk has to answer is its work; a caller
+//! waits for the creation of a trace's file, so that it can be told where that cannot be, and for the end of its capture.
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::errand::{self, Errand};
 use super::output::Output;
 use super::session::{End, Finished, Session};
 use crate::say::say;
@@ -32,6 +34,7 @@ struct Writer {
 struct Inbox {
     opened: Vec<Output>,
     ended: Vec<(Arc<Session>, u64, End)>,
+    errands: Vec<Errand>,
     /// Somebody waits for room.
     hurry: bool,
     /// Another writer was started at the same time: this one is not needed.
@@ -51,7 +54,7 @@ fn existing() -> Option<&'static Writer> {
 pub(crate) struct Running(&'static Writer);
 
 /// Starts the writer's thread if it does not run; an error of the system otherwise.
-pub(crate) fn start() -> std::io::Result<Running> {
+pub(crate) fn start() -> io::Result<Running> {
     if let Some(writer) = existing() {
         return Ok(Running(writer));
     }
@@ -79,7 +82,7 @@ pub(crate) fn start() -> std::io::Result<Running> {
         writer.wake.notify_one();
         return existing()
             .map(Running)
-            .ok_or_else(|| std::io::Error::other("the writer was taken down"));
+            .ok_or_else(|| io::Error::other("the writer was taken down"));
     }
     Ok(Running(writer))
 }
@@ -89,6 +92,53 @@ impl Running {
     pub(crate) fn open(self, output: Output) {
         self.0.inbox().opened.push(output);
         self.0.wake.notify_one();
+    }
+
+    /// Has the writer's thread do this, and waits for it; `None`: it made no progress for 5 s. A result that comes after
+    /// that is `unwanted`.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub(crate) fn ask<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+        unwanted: impl FnOnce(T) + Send + 'static,
+    ) -> io::Result<Option<T>> {
+        let (errand, answer) = errand::errand(work, unwanted);
+        self.0.inbox().errands.push(errand);
+        self.0.wake.notify_one();
+        answer.wait().transpose()
+    }
+}
+
+/// How long the profiler waits for a writer that makes no progress. (Miri is a thousand times as slow.)
+pub(super) const PATIENCE: Duration = Duration::from_secs(if cfg!(miri) { 5000 } else { 5 });
+
+/// How often it looks whether the writer made some.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Of somebody who waits for the writer.
+pub(super) struct Patience {
+    seen: u64,
+    since: Instant,
+}
+
+impl Patience {
+    pub(super) fn new() -> Self {
+        Self {
+            seen: progress(),
+            since: Instant::now(),
+        }
+    }
+
+    /// How long to wait before asking again; `None`: the writer has made no progress for too long.
+    pub(super) fn left(&mut self) -> Option<Duration> {
+        let now = progress();
+        if now != self.seen {
+            *self = Self::new();
+        }
+        let left = PATIENCE.checked_sub(self.since.elapsed())?;
+        Some(left.min(LOOK))
     }
 }
 
@@ -151,7 +201,7 @@ impl Writer {
     /// Sleeps until there is something to do.
     fn next(&self, working: bool) -> Inbox {
         let mut inbox = self.inbox();
-        let idle = inbox.opened.is_empty() && inbox.ended.is_empty();
+        let idle = inbox.opened.is_empty() && inbox.ended.is_empty() && inbox.errands.is_empty();
         if idle && !inbox.hurry && !inbox.superfluous {
             inbox = if working {
                 let woken = self.wake.wait_timeout(inbox, TICK);
@@ -170,6 +220,10 @@ impl Writer {
             let inbox = self.next(!outputs.is_empty());
             if inbox.superfluous {
                 return;
+            }
+            for errand in inbox.errands {
+                errand();
+                self.progress.fetch_add(1, Ordering::Release);
             }
             outputs.extend(inbox.opened);
             for (session, at, end) in inbox.ended {
@@ -205,10 +259,11 @@ impl Writer {
     }
 }
 
-const FAULT: &str = "a fault of candle-profiler's own ended the capture; please report it";
+pub(super) const FAULT: &str =
+    "a fault of candle-profiler's own ended the capture; please report it";
 
 /// Runs the writer's work; a fault of ours ends one capture, not the writer.
-fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, ()> {
+pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, ()> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| ())
 }
 
@@ -224,6 +279,7 @@ fn fail(mut output: Output) {
 mod tests {
     use std::io::Read;
     use std::process::Command;
+    use std::sync::mpsc;
 
     use crate::record::tests::{capture, capture_then};
     use crate::record::{Closing, Manner, prepare};
@@ -265,7 +321,7 @@ mod tests {
 
         let folder = tempfile::tempdir().expect("a folder");
         let mut used = std::collections::HashSet::new();
-        let (send, closings) = std::sync::mpsc::channel();
+        let (send, closings) = mpsc::channel();
         for number in 0..CAPTURES {
             let file = std::fs::File::create(folder.path().join(number.to_string()));
             let send = send.clone();
@@ -308,6 +364,7 @@ mod tests {
         static SITE: CallSite = CallSite(Name::Text("work"), file!(), line!(), 0);
 
         prepare();
+        an_errand_that_hangs();
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
         let file = std::fs::File::from(std::os::fd::OwnedFd::from(writer));
         let session = capture(file, Manner::default());
@@ -322,5 +379,36 @@ mod tests {
         // The writer was let go of in the middle of a write, which is done when somebody reads.
         let mut byte = [0];
         assert_eq!(reader.read(&mut byte).expect("a byte"), 1);
+    }
+    /// What nobody waits for any more is not lost either.
+    fn an_errand_that_hangs() {
+        let writer = super::start().expect("a writer");
+        let (answer, disk) = mpsc::channel();
+        let (unwanted, late) = mpsc::channel();
+        let work = move || disk.recv().map_err(std::io::Error::other);
+        let result = writer.ask(work, move |result: u32| {
+            unwanted.send(result).expect("a receiver");
+        });
+        assert!(matches!(result, Ok(None)), "{result:?}");
+        answer.send(5).expect("the errand");
+        assert_eq!(late.recv(), Ok(5));
+    }
+
+    #[test]
+    fn errands_give_their_results_and_their_faults() {
+        let writer = super::start().expect("a writer");
+        let never = |_: u32| panic!("it was waited for");
+        assert_eq!(writer.ask(|| Ok(3), never).expect("no error"), Some(3));
+        let denied = || Err(std::io::ErrorKind::PermissionDenied.into());
+        let error = writer.ask(denied, never).expect_err("an error");
+        assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+        let error = writer
+            .ask(|| panic!("a fault"), never)
+            .expect_err("an error");
+        assert!(
+            error.to_string().contains("candle-profiler's own"),
+            "{error}"
+        );
+        assert_eq!(writer.ask(|| Ok(4), never).expect("it goes on"), Some(4));
     }
 }
