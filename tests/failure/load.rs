@@ -1,11 +1,13 @@
 //! More than any program should record: memory stays bounded, nothing is lost, every trace is valid. `.ci/load` asks for
 //! ten times as much.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use candle_graph::trace::{analyze_health, parse_trace};
+use candle_profiler::view::{RepairOptions, repair};
 use serde_json::Value;
-use tests::program::{Ran, files, run};
+use tests::program::{Ran, files, kill_when_ready, run};
 use tests::trace::Trace;
 
 fn load(folder: &Path, mode: &str, variables: &[(&str, &str)]) -> Ran {
@@ -51,6 +53,40 @@ fn hundreds_of_thousands_of_spans_in_one_capture() {
     let peak: u64 = ran.stdout.trim().parse().expect("kilobytes");
     assert!(peak < 200 << 10, "{peak} KiB");
     assert_eq!(closed_spans(&only_trace(folder.path())), 300_002);
+}
+
+/// So many spans wait for the writer at most.
+const BUFFER: usize = 160 * 16 * 1024 / 2;
+
+/// What waits for the writer is lost, and nothing that was recorded before it.
+#[cfg(unix)]
+#[test]
+fn a_kill_amid_a_flood_leaves_no_gap() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let variables = [("CANDLE_PROFILE", "traces")];
+    let train = env!("CARGO_BIN_EXE_train");
+    kill_when_ready(train, folder.path(), &["load-endless", "1400"], &variables);
+    let partial = "traces/train-load-endless_step-step2.jsonl.partial";
+    assert_eq!(files(folder.path()), [partial]);
+    let repaired =
+        repair(folder.path().join(partial), &RepairOptions::default()).expect("a repair");
+    assert!(repaired.left_out <= 1, "{repaired:?}");
+    let trace = parse_trace(&repaired.path).expect("a trace");
+    let (mut blocks, mut inside) = (Vec::new(), HashMap::new());
+    for span in trace.spans.iter().filter(|span| span.closed) {
+        match span.name.as_str() {
+            "block" => blocks.push(span.id.as_str()),
+            _ => *inside.entry(span.parent_id.as_deref()).or_insert(0) += 1,
+        }
+    }
+    assert!(
+        blocks.len() * 1000 + BUFFER >= 1_399_000,
+        "{} blocks",
+        blocks.len()
+    );
+    for block in blocks {
+        assert_eq!(inside.get(&Some(block)), Some(&999));
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -61,6 +61,13 @@ fn errors_say_where_and_what_and_what_else() {
             &["trace/11", "trace/10", "trace/9"],
         ),
         ("trace/10", "trace/9", "line 15", &["tensor_stats"]),
+        // The name of the first schema in another place does not make it one.
+        (
+            r#""family":"trainable""#,
+            r#""candle-graph/trace/6":"trainable""#,
+            "line 1",
+            &["missing field `family`"],
+        ),
     ] {
         let error = refusal(from, to);
         assert!(error.contains(line), "{error} lacks {line}");

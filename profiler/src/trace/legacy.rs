@@ -22,6 +22,7 @@ use crate::phase::ExecutionPhase;
 /// Whether a text that is no event of today may be one of the old schema: only its first line says so.
 pub(super) fn is_meta(line: &str) -> bool {
     line.contains(LEGACY_SCHEMA)
+        && tag::<String>(line, "schema").is_ok_and(|schema| schema == LEGACY_SCHEMA)
 }
 
 /// Reads one line.

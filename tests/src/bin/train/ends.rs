@@ -95,7 +95,29 @@ fn work(future: Pin<&mut impl Future<Output = ()>>, panics: bool) -> Result<()> 
     is_ready.recv()?;
     // Longer than a killed process may lose.
     std::thread::sleep(Duration::from_millis(150));
+    if !panics {
+        wait_for_the_writer();
+    }
     Ok(())
+}
+
+/// Says `late` where the other thread's ticks, and with them all that came before, are not in the file yet: on a machine
+/// that is busy with other programs the writer may not have had its turn.
+fn wait_for_the_writer() {
+    let is_written = || {
+        let trace = std::fs::read_to_string("traces/train-ends-step-step2.jsonl.partial");
+        trace.is_ok_and(|trace| trace.contains("\"tick\""))
+    };
+    if is_written() {
+        return;
+    }
+    println!("late");
+    for _ in 0..200 {
+        std::thread::sleep(Duration::from_millis(50));
+        if is_written() {
+            return;
+        }
+    }
 }
 
 fn end(how: &str) -> Result<()> {

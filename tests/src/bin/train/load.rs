@@ -27,6 +27,29 @@ pub(crate) fn spans(thousands: u32) -> Result<()> {
 }
 
 #[measured]
+fn endless_step(thousands: u32) {
+    for block in 0u32.. {
+        if thousands == 0 {
+            return;
+        }
+        if block == thousands {
+            println!("ready");
+        }
+        let _block = span("block");
+        for _ in 0..999 {
+            short();
+        }
+    }
+}
+
+/// Spans without end, and as fast as they can be; says `ready` after so many thousand.
+pub(crate) fn endless(thousands: u32) -> Result<()> {
+    endless_step(0);
+    endless_step(thousands);
+    Ok(())
+}
+
+#[measured]
 fn labels_step(thousands: u32) {
     for number in 0..thousands * 1000 {
         record_scalar(&format!("metric/{number}"), &f64::from(number));

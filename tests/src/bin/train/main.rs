@@ -63,6 +63,7 @@ fn main() -> anyhow::Result<()> {
         "hand-forget" => hand::forget(),
         "hand-hang" => hand::hang(),
         "load-spans" => load::spans(number),
+        "load-endless" => load::endless(number),
         "load-labels" => load::labels(number),
         "load-long-labels" => load::long_labels(number),
         "load-threads" => load::threads(number),
