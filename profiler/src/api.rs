@@ -85,8 +85,10 @@ pub fn measure(name: impl Into<Box<str>>) -> Measured {
             None => Measured::off(),
             Some(state) => {
                 let name = named(name.into(), location);
-                let counter = capture::counter_of(&name, Kind::Train);
-                Measured::named(state, counter, source(name))
+                match capture::counter_of(&name, Kind::Train) {
+                    Some(counter) => Measured::named(state, counter, source(name)),
+                    None => Measured::off(),
+                }
             }
         },
     }

@@ -105,6 +105,28 @@ fn a_hundred_thousand_labels() {
     assert_eq!(labels.len(), 100_000);
 }
 
+/// A name for each call is no use to anybody, and must not take all memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_million_measured_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_SUMMARY", "off"),
+    ];
+    let train = env!("CARGO_BIN_EXE_train");
+    let ran = run(train, folder.path(), &["load-names", "1000"], &variables);
+    assert_eq!(
+        ran.only_line(),
+        "candle-profiler: there are 65536 measured names: calls under further ones, of which \"call 65536\" is the first, \
+         are neither counted nor captured"
+    );
+    let peak: u64 = ran.stdout.trim().parse().expect("kilobytes");
+    assert!(peak < 200 << 10, "{peak} KiB");
+    // The second call of the first name.
+    assert_eq!(files(folder.path()), ["traces/call-0-step2.jsonl"]);
+}
+
 /// The writer takes a thousand records in a stretch; of such, it must not.
 #[cfg(target_os = "linux")]
 #[test]

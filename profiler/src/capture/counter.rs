@@ -11,6 +11,7 @@ use super::pick::DefaultPick;
 use super::resident::Resident;
 use super::schedule::Kind;
 use crate::record::{CallSite, RecordSite};
+use crate::say::say;
 
 /// The calls of one measured name, counted from 1 whatever the type arguments.
 pub(crate) struct Counter {
@@ -59,6 +60,9 @@ struct Counters {
     wished: Vec<(String, u64)>,
 }
 
+/// So many names are counted: a program that puts the number of each call into its name would take more and more memory.
+const MOST_NAMES: usize = 1 << 16;
+
 static COUNTERS: Mutex<Option<Counters>> = Mutex::new(None);
 
 fn counters() -> MutexGuard<'static, Option<Counters>> {
@@ -82,35 +86,50 @@ fn now_ns() -> u64 {
         .max(1)
 }
 
-/// The counter of a call: by its built name, or by the site's own.
-pub(crate) fn of(site: &'static CallSite, built: Option<&str>) -> Arc<Counter> {
-    let key = std::ptr::from_ref(site).addr();
-    let mut counters = counters();
-    let counters = counters.get_or_insert_default();
-    if built.is_none()
-        && let Some(counter) = counters.by_site.get(&key)
-    {
-        return Arc::clone(counter);
-    }
-    let name = match built {
-        Some(built) => built.into(),
-        None => site.name().resolve(),
-    };
+/// The counter of a call: by its built name, or by the site's own. `None`: there are too many names.
+pub(crate) fn of(site: &'static CallSite, built: Option<&str>) -> Option<Arc<Counter>> {
     let kind = if site.opens().infer {
         Kind::Infer
     } else {
         Kind::Train
     };
-    let counter = counters.named(&name, kind);
-    if built.is_none() {
-        counters.by_site.insert(key, Arc::clone(&counter));
+    if let Some(built) = built {
+        return of_name(built, kind);
+    }
+    let key = std::ptr::from_ref(site).addr();
+    let known = counters()
+        .get_or_insert_default()
+        .by_site
+        .get(&key)
+        .cloned();
+    if known.is_some() {
+        return known;
+    }
+    let counter = of_name(&site.name().resolve(), kind)?;
+    let mut counters = counters();
+    let by_site = &mut counters.get_or_insert_default().by_site;
+    by_site.insert(key, Arc::clone(&counter));
+    Some(counter)
+}
+
+/// The counter of a name. `None`: there are too many names.
+pub(crate) fn of_name(name: &str, kind: Kind) -> Option<Arc<Counter>> {
+    let counter = counters().get_or_insert_default().named(name, kind);
+    if counter.is_none() {
+        say_that_names_are_too_many(name);
     }
     counter
 }
 
-/// The counter of a name given to a free function.
-pub(crate) fn of_name(name: &str, kind: Kind) -> Arc<Counter> {
-    counters().get_or_insert_default().named(name, kind)
+fn say_that_names_are_too_many(name: &str) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        let name: String = name.chars().take(80).collect();
+        say!(
+            "there are {MOST_NAMES} measured names: calls under further ones, of which {name:?} is the first, are neither \
+             counted nor captured"
+        );
+    }
 }
 
 /// All counters, by name.
@@ -152,9 +171,12 @@ pub fn capture_next(name: &str, calls: u64) {
 }
 
 impl Counters {
-    fn named(&mut self, name: &str, kind: Kind) -> Arc<Counter> {
+    fn named(&mut self, name: &str, kind: Kind) -> Option<Arc<Counter>> {
         if let Some(counter) = self.by_name.get(name) {
-            return Arc::clone(counter);
+            return Some(Arc::clone(counter));
+        }
+        if self.by_name.len() >= MOST_NAMES {
+            return None;
         }
         let mut counter = Counter {
             name: name.into(),
@@ -178,7 +200,7 @@ impl Counters {
         });
         let counter = Arc::new(counter);
         self.by_name.insert(name.into(), Arc::clone(&counter));
-        counter
+        Some(counter)
     }
 }
 

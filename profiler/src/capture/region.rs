@@ -199,7 +199,9 @@ impl Measured {
         }
         let mut asked = Key::default();
         key(&mut asked);
-        let counter = counter::of(site, asked.name.as_deref());
+        let Some(counter) = counter::of(site, asked.name.as_deref()) else {
+            return Self::off();
+        };
         let source = source(site, asked.name);
         Self::begin(state, counter, source, asked.step, details)
     }
@@ -325,7 +327,9 @@ pub(crate) fn async_call(
     }
     let mut asked = Key::default();
     key(&mut asked);
-    let counter = counter::of(site, asked.name.as_deref());
+    let Some(counter) = counter::of(site, asked.name.as_deref()) else {
+        return AsyncSpan::none();
+    };
     let source = source(site, asked.name);
     let entry = Entry::new(counter, asked.step);
     let _active = Active::new(&entry.call);

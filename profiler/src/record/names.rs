@@ -6,6 +6,9 @@ use std::sync::{Mutex, PoisonError};
 /// Serial numbers are never used again, so a name outlives its variable without harm.
 static NAMES: Mutex<Option<Names>> = Mutex::new(None);
 
+/// So many names are kept.
+const MOST: usize = 1 << 18;
+
 #[derive(Default)]
 struct Names {
     by_serial: HashMap<u64, Named>,
@@ -40,6 +43,22 @@ pub(crate) fn give(named: Vec<(u64, String, Option<usize>)>) {
         (serial, named)
     });
     names.by_serial.extend(named);
+    names.forget_the_oldest();
+}
+
+impl Names {
+    /// A program that makes a model for each trial names more and more variables, of which only the newest can be alive.
+    fn forget_the_oldest(&mut self) {
+        if self.by_serial.len() <= MOST {
+            return;
+        }
+        let mut groups: Vec<u64> = self.by_serial.values().map(|named| named.group).collect();
+        groups.sort_unstable();
+        // Those of the last call stay, however many they are.
+        let first = groups.get(groups.len() - MOST / 2).copied();
+        let first = first.unwrap_or(self.groups);
+        self.by_serial.retain(|_, named| named.group >= first);
+    }
 }
 
 /// The name of a variable.
@@ -99,4 +118,37 @@ pub(crate) fn with_company(here: &dyn Fn(u64) -> bool) -> Vec<Company> {
         .collect();
     found.sort_by(|a, b| a.name.cmp(&b.name));
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_names_are_kept() {
+        let mut names = Names::default();
+        let per_call = MOST as u64 / 8;
+        for group in 0..20 {
+            names.groups = group;
+            let serials = group * per_call..(group + 1) * per_call;
+            names.by_serial.extend(serials.map(|serial| {
+                let name = String::new();
+                let named = Named {
+                    name,
+                    group,
+                    length: None,
+                };
+                (serial, named)
+            }));
+            names.forget_the_oldest();
+            assert!(names.by_serial.len() <= MOST);
+            // As many calls back as half of them hold.
+            for kept in group.saturating_sub(3)..=group {
+                assert!(
+                    names.by_serial.contains_key(&(kept * per_call)),
+                    "{kept} of {group}"
+                );
+            }
+        }
+    }
 }

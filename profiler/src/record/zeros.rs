@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+/// So many are remembered: with more, which only names made up at each call explain, all is forgotten.
+const MOST: usize = 1 << 16;
+
 /// The captures, by their starts, in which a gradient was zero last.
 static ZERO: Mutex<Option<HashMap<(String, String), u64>>> = Mutex::new(None);
 
@@ -10,7 +13,11 @@ static ZERO: Mutex<Option<HashMap<(String, String), u64>>> = Mutex::new(None);
 pub(super) fn twice(root: &str, key: &str, capture: u64) -> bool {
     let mut zero = ZERO.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (root.to_owned(), key.to_owned());
-    let first = *zero.get_or_insert_default().entry(key).or_insert(capture);
+    let zero = zero.get_or_insert_default();
+    if zero.len() >= MOST {
+        zero.clear();
+    }
+    let first = *zero.entry(key).or_insert(capture);
     first != capture
 }
 

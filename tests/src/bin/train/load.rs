@@ -64,6 +64,19 @@ pub(crate) fn labels(thousands: u32) -> Result<()> {
     Ok(())
 }
 
+/// So many thousand calls, each under a name of its own; then a second one under the first name.
+pub(crate) fn names(thousands: u32) -> Result<()> {
+    let numbers = 0..thousands * 1000;
+    for number in numbers.chain([0]) {
+        measure_with(format!("call {number}"), || {
+            short();
+            Ok::<(), std::fmt::Error>(())
+        })?;
+    }
+    println!("{}", peak_kilobytes()?);
+    Ok(())
+}
+
 #[measured]
 fn long_labels_step(number: u32) {
     let text = "x".repeat(1 << 20);

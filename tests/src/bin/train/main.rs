@@ -65,6 +65,7 @@ fn main() -> anyhow::Result<()> {
         "load-spans" => load::spans(number),
         "load-endless" => load::endless(number),
         "load-labels" => load::labels(number),
+        "load-names" => load::names(number),
         "load-long-labels" => load::long_labels(number),
         "load-threads" => load::threads(number),
         "load-captures" => load::captures(number),
