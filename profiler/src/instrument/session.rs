@@ -28,8 +28,8 @@ pub struct TraceSession {
 }
 
 impl TraceSession {
-    /// Creates the file at `path` (and its folders), writes `meta` and begins the root span, which
-    /// is named after the entrypoint.
+    /// Creates the file at `path` (and its folders), or empties the one that is there, writes `meta`
+    /// and begins the root span, which is named after the entrypoint.
     ///
     /// # Errors
     /// A run or capture contract that is not valid, named by field and value; a file that cannot

@@ -140,8 +140,11 @@ impl Session {
     /// Reads back what devices still have to give; the first value that is not finite.
     #[cfg(feature = "candle")]
     pub(crate) fn read_back(&self) -> Option<crate::nonfinite::Found> {
-        let mut all = self.later.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = std::mem::take(&mut *all);
+        // Devices are not asked under the lock, which threads that still record take.
+        let all = {
+            let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *later)
+        };
         crate::tensor::read_back(&all)
     }
 

@@ -264,7 +264,8 @@ pub(crate) struct Producer {
     chunk: Cell<Chunk>,
 }
 
-// SAFETY: the pointers lead into chunks that are never freed; the thread that holds the producer fills them.
+// SAFETY: the pointers lead into chunks that are not freed while a stream is in them; the thread that holds the producer
+// fills them.
 unsafe impl Send for Producer {}
 
 /// Where a stream's consumer stands.
@@ -275,7 +276,7 @@ pub(crate) struct Consumer {
     extra: bool,
 }
 
-// SAFETY: the pointers lead into chunks that are never freed; only their owner reads through them.
+// SAFETY: the pointers lead into chunks that are not freed before their consumer has left them; only it reads through them.
 unsafe impl Send for Consumer {}
 
 impl Producer {
