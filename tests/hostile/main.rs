@@ -1,6 +1,7 @@
 //! Much bad or odd input: what reads it takes memory that the input's size explains. The fuzz targets ask the
 //! same of inputs that are small.
 
+#[path = "../../profiler/fuzz/src/counting.rs"]
 mod counting;
 
 use std::fs;
