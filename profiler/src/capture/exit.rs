@@ -130,7 +130,10 @@ fn tell() {
             .map(|seen| format!("{} {}", seen.name, seen.calls))
             .reduce(|a, b| format!("{a}, {b}"))
         {
-            Some(calls) => say!("nothing was captured (calls seen: {calls})"),
+            Some(calls) => say!(
+                "nothing was captured (calls seen: {calls}): by default it is the 2nd call of a training step; \
+                 CANDLE_PROFILE_STEPS=1 takes the first"
+            ),
             None => say!(
                 "nothing was captured: annotated code ran, but no function or loop with #[measured]"
             ),
