@@ -106,7 +106,10 @@ fn panics_in(place: &str) -> Result<u32, String> {
     #[measured(name = "loop")]
     loop {
         assert!(place != "loop", "in the loop");
-        break;
+        left += 1;
+        if left == 2 {
+            break;
+        }
     }
     #[measured(name = "let")]
     let one = work(place == "let").expect("the value of a let");
@@ -158,8 +161,8 @@ async fn whole_future(place: &str) -> Result<u32, String> {
 #[profile_span]
 fn fails_while_unwinding() -> Result<u32, String> {
     #[measured(name = "inner")]
-    for _turn in 0..1 {
-        panic!("the second panic");
+    for turn in 0..1 {
+        assert!(turn > 0, "the second panic");
     }
     Ok(1)
 }

@@ -42,6 +42,8 @@ fn what_was_left_out_for_the_budget_is_told() {
     let line = "small.jsonl: valid, complete, 8 spans, 1,202 spans and records left out";
     let plain = well(path, &["check", "small.jsonl"]);
     assert_eq!(one_line(&plain), format!("{line} (-w shows them)"));
+    let twice = well(path, &["check", "small.jsonl", "small.jsonl"]);
+    assert_eq!(one_line(&twice), format!("{line} (-w shows them) {line}"));
     let shown = well(path, &["check", "-w", "small.jsonl"]);
     assert_eq!(
         one_line(&shown),

@@ -10,6 +10,7 @@ use super::settings::{SummaryTo, Target};
 use super::state;
 use crate::say::say;
 use crate::view::summary::{self, Digest, Look};
+use crate::view::text::printable_line;
 
 /// A line's start on a terminal, whatever stands there: most likely a progress bar, which draws itself again.
 const CLEAR_LINE: &str = "\r\x1b[2K";
@@ -79,7 +80,8 @@ fn say_of_budget(digest: &Digest, path: &Path) {
     if let Some(left_out) = digest.left_out()
         && !SAID.swap(true, Ordering::Relaxed)
     {
-        say!("{}: {left_out}", shown(path).display());
+        let path = shown(path).display();
+        say!("{}", printable_line(&format!("{path}: {left_out}")));
     }
 }
 

@@ -57,6 +57,8 @@ impl Found {
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
     let mut verdict = Verdict::Well;
     let mut list = Vec::new();
+    // What shows the rest is said once.
+    let mut hint = !arguments.warnings;
     for input in input::all(&arguments.traces)? {
         let found = match input.checked_document() {
             Ok(Ok(document)) => Found::Judged {
@@ -73,7 +75,10 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         verdict = verdict.max(found.verdict());
         match arguments.json {
             true => list.push(as_json(&input.name(), &found)),
-            false => tell(out, &input.name(), &found, arguments.warnings)?,
+            false => {
+                let left = tell(out, &input.name(), &found, arguments.warnings, hint)?;
+                hint &= !left;
+            }
         }
     }
     if arguments.json {
@@ -89,14 +94,22 @@ fn left_out(document: &TraceDocument) -> BTreeMap<String, u64> {
     dropped.unwrap_or_default()
 }
 
-fn tell(out: &mut dyn Write, name: &str, found: &Found, warnings: bool) -> Result<()> {
+/// Whether it said how the rest is shown, as it may where there is a rest and `hint` says so.
+fn tell(
+    out: &mut dyn Write,
+    name: &str,
+    found: &Found,
+    warnings: bool,
+    hint: bool,
+) -> Result<bool> {
     let (spans, health, counts) = match found {
         // It was said where faults are.
-        Found::Unusable(_) => return Ok(()),
+        Found::Unusable(_) => return Ok(false),
         Found::Unreadable(fault) => {
             // The fault begins with the name.
             output::sentence(out, fault)?;
-            return output::sentence(out, &format!("{name}: invalid"));
+            output::sentence(out, &format!("{name}: invalid"))?;
+            return Ok(false);
         }
         Found::Judged {
             spans,
@@ -139,10 +152,12 @@ fn tell(out: &mut dyn Write, name: &str, found: &Found, warnings: bool) -> Resul
     if !left_out.is_empty() {
         line += &format!(", {} left out", left_out.counted());
     }
-    if !warnings && (gaps > 0 || !left_out.is_empty()) {
+    let hinted = hint && (gaps > 0 || !left_out.is_empty());
+    if hinted {
         line += " (-w shows them)";
     }
-    output::sentence(out, &line)
+    output::sentence(out, &line)?;
+    Ok(hinted)
 }
 
 fn as_json(name: &str, found: &Found) -> serde_json::Value {

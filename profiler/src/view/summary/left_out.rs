@@ -1,9 +1,11 @@
 //! What a trace left out to keep within its budget, in words.
 
-use crate::view::text::{count, counted};
+use crate::view::text::{count, counted, printable};
 
 /// Call sites and labels that are named.
 const MOST_NAMED: usize = 6;
+/// The most characters of one of them.
+const NAME: usize = 80;
 
 /// Spans and records that found no room, by call site and label.
 #[derive(Debug, Default)]
@@ -44,7 +46,7 @@ impl LeftOut {
         let named = self.named.iter().map(|(name, times)| {
             // A site of several names is told by the first, and its place.
             let name = name.replacen(", … (", " and others (", 1);
-            format!("{} of {name}", count(*times))
+            format!("{} of {}", count(*times), printable(&name, NAME))
         });
         let others = self.count.saturating_sub(known);
         let others = (others > 0).then(|| format!("{} of others", count(others)));
