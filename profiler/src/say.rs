@@ -6,6 +6,8 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::view::text::printable;
+
 /// So many different lines are remembered as said.
 const REMEMBERED: usize = 1024;
 
@@ -15,9 +17,13 @@ const PIECE: usize = 4096;
 /// Nobody reads stderr: nothing more is said.
 static MUTE: AtomicBool = AtomicBool::new(false);
 
-/// Writes one line.
+/// Characters of a line; a name in it may be a megabyte.
+const MOST: usize = 16 * 1024;
+
+/// Writes one line. Names in it come from the program, and paths from the disk: nothing in them moves the cursor.
 pub(crate) fn line(arguments: std::fmt::Arguments<'_>) {
-    text(&format!("candle-profiler: {arguments}\n"));
+    let line = printable(&arguments.to_string(), MOST);
+    text(&format!("candle-profiler: {line}\n"));
 }
 
 /// Writes a text of whole lines.
@@ -42,9 +48,13 @@ pub(crate) fn text(text: &str) {
 /// traces would stand still.
 #[cfg(unix)]
 fn write(piece: &[u8]) -> std::io::Result<()> {
-    use std::os::fd::AsFd;
-    let stderr = std::io::stderr().as_fd().try_clone_to_owned()?;
-    std::fs::File::from(stderr).write_all(piece)
+    use std::mem::ManuallyDrop;
+    use std::os::fd::{AsRawFd, FromRawFd};
+    // Not a copy of it either: there may be no descriptor left, which would be what is to be said.
+    let stderr = std::io::stderr().as_raw_fd();
+    // SAFETY: the descriptor stays the program's; the file is never dropped, and so never closes it.
+    let mut stderr = ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(stderr) });
+    stderr.write_all(piece)
 }
 
 #[cfg(not(unix))]
@@ -94,6 +104,10 @@ fn has_room() -> bool {
 
 /// Writes a line that has not been written before.
 pub(crate) fn once(text: &str) {
+    if !crate::capture::is_owner() {
+        // The lock may be held by a thread that this forked child does not have.
+        return;
+    }
     static SAID: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     let all = said.get_or_insert_default();

@@ -1,13 +1,15 @@
 //! A trace file from its first byte to its final name.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use super::name::{Stem, open_list_of, partial_of, without_partial};
-use super::{Exact, at, guard, lock};
+use super::{Exact, at, guard, lock, shown};
+use crate::record::count_progress;
+use crate::view::text::printable;
 
 /// So many files of one name are looked at before the search for a free one is given up.
 const MOST_NUMBERS: u32 = 100_000;
@@ -114,6 +116,8 @@ impl Claim {
     /// With `replaces`, the name without a number counts as free where its file is older.
     pub(super) fn make(stem: Stem, replaces: Option<SystemTime>) -> io::Result<(File, Claim)> {
         for number in 1..=MOST_NUMBERS {
+            // Of a folder on another machine each answer may take its time.
+            count_progress();
             let replaces = replaces.filter(|_| number == 1);
             let trace = stem.numbered(number);
             if !is_free(&trace, replaces) {
@@ -148,6 +152,24 @@ impl Claim {
             "all numbers of this name are used",
         );
         Err(at(&stem.numbered(1), full))
+    }
+
+    /// Why the trace does not get the name without a number, if it does not.
+    pub(super) fn hindrance(&self) -> Option<String> {
+        if self.number == 1 {
+            return None;
+        }
+        let wanted = self.stem.numbered(1);
+        let partial = partial_of(&wanted);
+        let in_the_way = match fs::symlink_metadata(&partial) {
+            Ok(_) => format!("{} was left there", said(&partial)),
+            Err(_) => format!(
+                "{} is there, and no trace of an earlier run that may be replaced",
+                said(&wanted)
+            ),
+        };
+        let own = self.stem.numbered(self.number);
+        Some(format!("{in_the_way}: the trace becomes {}", said(&own)))
     }
 
     /// The same file under a `.partial` of another stem; where that fails, the claim as it is.
@@ -190,6 +212,10 @@ impl Claim {
     }
 }
 
+fn said(path: &Path) -> String {
+    printable(&shown(path).to_string_lossy(), 4096)
+}
+
 /// Whether a trace may have this path: nothing is there, or what may be replaced.
 fn is_free(trace: &Path, replaces: Option<SystemTime>) -> bool {
     match (fs::symlink_metadata(trace), replaces) {
@@ -199,10 +225,19 @@ fn is_free(trace: &Path, replaces: Option<SystemTime>) -> bool {
             // not every file system knows that one.
             let changed = there.modified().is_ok_and(|time| time <= started);
             let made = there.created().map_or(true, |time| time <= started);
-            changed && made
+            let writable = !there.permissions().readonly();
+            changed && made && writable && (there.len() == 0 || is_trace(trace))
         }
         (Ok(_), _) => false,
     }
+}
+
+/// Whether a file begins as every trace does: a name that was given by mistake may be that of somebody's data.
+fn is_trace(path: &Path) -> bool {
+    const START: &[u8] = br#"{"kind":"meta","schema":"candle-graph/trace/"#;
+    let mut start = [0; START.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == START
 }
 
 /// Moves a file to a path where there is none, or fails with `AlreadyExists`.

@@ -6,7 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use candle_profiler::{capture_next, current, measured, not_a_step, record_scalar, set_rank, span};
+use candle_core::{DType, Device};
+use candle_nn::VarMap;
+use candle_profiler::{
+    capture_next, current, measured, name_vars, not_a_step, record_scalar, set_rank, span,
+};
 use process::{SIGKILL, WNOHANG};
 
 use crate::model::{Training, train_step};
@@ -88,6 +92,8 @@ fn short(value: f64) -> f64 {
 /// in the child.
 pub(crate) fn beside_threads(children: u32) -> Result<()> {
     let stop = AtomicBool::new(false);
+    let variables = VarMap::new();
+    candle_nn::VarBuilder::from_varmap(&variables, DType::F32, &Device::Cpu).get(4, "weight")?;
     let handle = {
         let _open = span("outside");
         current()
@@ -98,6 +104,7 @@ pub(crate) fn beside_threads(children: u32) -> Result<()> {
                 let mut value = 0.0;
                 while !stop.load(Ordering::Relaxed) {
                     value = short(value);
+                    name_vars("", &variables);
                 }
             });
         }
@@ -109,6 +116,7 @@ pub(crate) fn beside_threads(children: u32) -> Result<()> {
                 }
                 handle.run(|| short(f64::NAN));
                 capture_next("short", 1);
+                name_vars("", &variables);
                 set_rank(1, 2);
                 process::_exit(5);
             }

@@ -74,6 +74,8 @@ fn main() -> anyhow::Result<()> {
         "tight-reason" => tight::reason(number),
         "tight-gradients" => tight::gradients(number),
         "tight-names" => tight::names(number),
+        "odd-name-once" => load::odd_name_once(),
+        "no-handles" => load::no_handles(number),
         "odd-names" => load::odd_names(),
         how if how.starts_with("end-") => ends::run(&how["end-".len()..]),
         _ => bail!("there is no mode {mode}"),
