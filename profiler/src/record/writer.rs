@@ -382,6 +382,7 @@ mod tests {
         let mut byte = [0];
         assert_eq!(reader.read(&mut byte).expect("a byte"), 1);
     }
+
     /// What nobody waits for any more is not lost either.
     fn an_errand_that_hangs() {
         let writer = super::start().expect("a writer");
