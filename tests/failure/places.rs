@@ -396,6 +396,45 @@ fn where_there_is_no_handle_left_that_is_said() {
     assert_eq!(files(folder.path()), [] as [String; 0]);
 }
 
+/// The numbers of closed standard streams are given to the next file: that is not to be the trace, to which the program,
+/// and the profiler, would then go on writing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_trace_never_becomes_stdout_or_stderr() {
+    let folder = folder();
+    let variables = [("CANDLE_PROFILE", "traces")];
+    let ran = run(
+        env!("CARGO_BIN_EXE_train"),
+        folder.path(),
+        &["streams-closed", "3"],
+        &variables,
+    );
+    assert_eq!(ran.code, Some(0));
+    for trace in traces(folder.path()) {
+        assert!(!trace.spans.is_empty());
+    }
+    assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[test]
+fn two_sessions_do_not_write_one_file() {
+    let folder = folder();
+    let path = folder.path().join("trace.jsonl");
+    let run = || ProfileRun::training("step", 1, "cpu");
+    let first = TraceSession::open(&path, run()).expect("a session");
+    if cfg!(unix) {
+        let error = TraceSession::open(&path, run()).err().expect("an error");
+        assert!(error.to_string().contains("writes it"), "{error}");
+    }
+    drop(first.begin_measurement("step"));
+    first.finish().expect("a trace");
+    tests::trace::Trace::read(&path);
+    // Once it is finished the next one may replace it.
+    let next = TraceSession::open(&path, run()).expect("a session");
+    drop(next.begin_measurement("step"));
+    next.finish().expect("a trace");
+}
+
 #[test]
 fn a_name_in_a_line_moves_no_cursor() {
     let folder = folder();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::counter;
 use super::fork::is_owner;
-use super::schedule::Seen;
+use super::schedule::{Seen, some_of};
 use super::state;
 use crate::instrument::Shared;
 use crate::record::{End, Session, start_writer};
@@ -152,15 +152,14 @@ fn tell() {
     } else if let Some(line) = state.settings.schedule.unreached(&seen) {
         say!("{line}");
     } else if !state.captured.load(Ordering::Relaxed) {
-        match seen
+        let calls = seen
             .iter()
-            .map(|seen| format!("{} {}", seen.name, seen.calls))
-            .reduce(|a, b| format!("{a}, {b}"))
-        {
-            Some(calls) => say!("nothing was captured (calls seen: {calls})"),
-            None => say!(
+            .map(|seen| format!("{} {}", seen.name, seen.calls));
+        match calls.collect::<Vec<_>>().as_slice() {
+            [] => say!(
                 "nothing was captured: annotated code ran, but no function or loop with #[measured]"
             ),
+            calls => say!("nothing was captured (calls seen: {})", some_of(calls)),
         }
     }
 }

@@ -66,6 +66,12 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
             return None;
         }
     };
+    if exit::has_begun() {
+        // It came while the file was made.
+        end_pick(counter, wanted.picked, Ended::Withdrawn);
+        let _ = writer.ask(move || Ok(reservation.discard()), drop);
+        return None;
+    }
     let meta = meta(state, &wanted);
     resident::own(record::prepare);
     let mut digest = Digest::new();

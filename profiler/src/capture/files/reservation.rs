@@ -43,6 +43,7 @@ pub(super) struct Claim {
     partial: PathBuf,
     /// A file under the final name that is older than this is replaced.
     replaces: Option<SystemTime>,
+    identity: Option<Identity>,
     #[allow(dead_code, reason = "held for its drop")]
     lock: Option<File>,
 }
@@ -92,8 +93,10 @@ impl Reservation {
 
     /// Removes the file, as if nothing had been captured.
     pub(crate) fn discard(self) {
-        // A file that cannot be removed is named as a left-over by a later run.
-        let _ = fs::remove_file(&self.claim.partial);
+        if self.claim.is_there() {
+            // A file that cannot be removed is named as a left-over by a later run.
+            let _ = fs::remove_file(&self.claim.partial);
+        }
         self.leave_exact(Exact::Free);
     }
 
@@ -124,11 +127,11 @@ impl Claim {
                 continue;
             }
             let partial = partial_of(&trace);
-            let file = match OpenOptions::new()
+            let created = OpenOptions::new()
                 .write(true)
                 .create_new(true)
-                .open(&partial)
-            {
+                .open(&partial);
+            let file = match created.and_then(beyond_the_standard_ones) {
                 Ok(file) => file,
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(at(&partial, error)),
@@ -143,6 +146,7 @@ impl Claim {
                 number,
                 partial,
                 replaces,
+                identity: Identity::of(&file),
                 lock: lock::hold(&file),
             };
             return Ok((file, claim));
@@ -178,19 +182,37 @@ impl Claim {
             return self;
         };
         // This replaces the empty file that was created a line above, and nothing else.
-        match fs::rename(&self.partial, &better.partial) {
-            Ok(()) => Claim {
+        let moved = self.is_there() && fs::rename(&self.partial, &better.partial).is_ok();
+        match moved {
+            true => Claim {
                 lock: self.lock,
+                identity: self.identity,
                 ..better
             },
-            Err(_) => {
+            false => {
                 let _ = fs::remove_file(&better.partial);
                 self
             }
         }
     }
 
+    /// Whether the file is still under its name. Somebody may have taken it away, or the whole folder, and somebody else
+    /// have a file there now.
+    fn is_there(&self) -> bool {
+        match &self.identity {
+            Some(identity) => identity.is_at(&self.partial),
+            None => true,
+        }
+    }
+
     fn publish(self) -> io::Result<PathBuf> {
+        if !self.is_there() {
+            let gone = io::Error::new(
+                ErrorKind::NotFound,
+                "was taken away or replaced while the trace was written, which is lost",
+            );
+            return Err(at(&self.partial, gone));
+        }
         for number in self.number..=MOST_NUMBERS {
             let trace = self.stem.numbered(number);
             let replaced = self.replaces.filter(|_| number == self.number);
@@ -210,6 +232,62 @@ impl Claim {
         );
         Err(at(&self.partial, full))
     }
+}
+
+/// What tells a file from any other that may get its name.
+#[derive(Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    number: u64,
+}
+
+impl Identity {
+    /// `None`: the platform does not say.
+    #[cfg(unix)]
+    fn of(file: &File) -> Option<Self> {
+        file.metadata().ok().as_ref().map(Self::from_metadata)
+    }
+
+    #[cfg(unix)]
+    fn from_metadata(data: &fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self {
+            device: data.dev(),
+            number: data.ino(),
+        }
+    }
+
+    #[cfg(unix)]
+    fn is_at(&self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok_and(|data| Self::from_metadata(&data) == *self)
+    }
+
+    #[cfg(not(unix))]
+    fn of(_: &File) -> Option<Self> {
+        None
+    }
+
+    #[cfg(not(unix))]
+    fn is_at(&self, _: &Path) -> bool {
+        true
+    }
+}
+
+/// A program that has closed its stdout or stderr gives their numbers to the next file that is opened, and goes on writing
+/// to them.
+#[cfg(unix)]
+fn beyond_the_standard_ones(file: File) -> io::Result<File> {
+    use std::os::fd::AsRawFd;
+    match file.as_raw_fd() {
+        // A copy never gets one of these numbers.
+        0..=2 => file.try_clone(),
+        _ => Ok(file),
+    }
+}
+
+#[cfg(not(unix))]
+fn beyond_the_standard_ones(file: File) -> io::Result<File> {
+    Ok(file)
 }
 
 fn said(path: &Path) -> String {

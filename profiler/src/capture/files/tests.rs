@@ -425,3 +425,34 @@ mod leftovers {
         assert_eq!(place.run("no/such.jsonl", now()).leftovers(), []);
     }
 }
+
+/// Whoever removes the folder makes room for another run's file of the same name.
+#[cfg(unix)]
+#[test]
+fn a_file_that_took_the_place_of_ours_is_let_alone() {
+    let partial = "train-step2.jsonl.partial";
+    type End = fn(Reservation) -> Option<io::Error>;
+    let ends: [(End, bool); 2] = [
+        (|ours| ours.commit().err(), true),
+        (
+            |ours| {
+                ours.discard();
+                None
+            },
+            false,
+        ),
+    ];
+    for (end, fails) in ends {
+        let place = Place::new();
+        let files = place.run("", now());
+        let ours = begin(&files, 2, "ours");
+        fs::remove_file(place.path(partial)).unwrap();
+        fs::write(place.path(partial), "theirs").unwrap();
+        let error = end(ours);
+        assert_eq!(error.is_some(), fails);
+        if let Some(error) = error {
+            assert!(error.to_string().contains("was taken away"), "{error}");
+        }
+        assert_eq!(place.content(), pairs(&[(partial, "theirs")]));
+    }
+}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use candle_core::{DType, Device};
-use candle_nn::VarMap;
+use candle_nn::{VarBuilder, VarMap};
 use candle_profiler::{
     capture_next, current, measured, name_vars, not_a_step, record_scalar, set_rank, span,
 };
@@ -88,19 +88,26 @@ fn short(value: f64) -> f64 {
     value + 1.0
 }
 
+fn variables() -> Result<VarMap> {
+    let variables = VarMap::new();
+    VarBuilder::from_varmap(&variables, DType::F32, &Device::Cpu).get(4, "weight")?;
+    Ok(variables)
+}
+
 /// Forks children beside threads that are in the middle of everything: whatever lock they hold then, nobody lets go of
 /// in the child.
 pub(crate) fn beside_threads(children: u32) -> Result<()> {
     let stop = AtomicBool::new(false);
-    let variables = VarMap::new();
-    candle_nn::VarBuilder::from_varmap(&variables, DType::F32, &Device::Cpu).get(4, "weight")?;
+    let own: Vec<VarMap> = (0..3).map(|_| variables()).collect::<Result<_>>()?;
+    let variables = variables()?;
     let handle = {
         let _open = span("outside");
         current()
     };
     let ended = std::thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
+        for variables in own {
+            let stop = &stop;
+            scope.spawn(move || {
                 let mut value = 0.0;
                 while !stop.load(Ordering::Relaxed) {
                     value = short(value);
