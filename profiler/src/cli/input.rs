@@ -39,6 +39,14 @@ impl Kind {
             Kind::Broken => ".partial",
         }
     }
+
+    fn takes(self, path: &Path) -> bool {
+        match self {
+            // A link to a trace is one; where a link leads nowhere, reading it says so.
+            Kind::Whole => std::fs::metadata(path).map_or(true, |found| found.is_file()),
+            Kind::Broken => std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file()),
+        }
+    }
 }
 
 /// The traces of some arguments, in their order; those of a folder or a pattern in the order of their names, where
@@ -69,7 +77,7 @@ fn expand(argument: &Path, kind: Kind) -> Result<Vec<Input>> {
     let mut paths = if is_stdin(argument) {
         return Ok(vec![Input::at(argument)]);
     } else if argument.is_dir() {
-        in_folder(argument, kind.ending())?
+        in_folder(argument, kind)?
     } else if let Some(pattern) = pattern_of(argument) {
         matching(&pattern)?
     } else {
@@ -97,19 +105,23 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-/// The files of a folder whose names end so, whatever bytes those are made of.
-fn in_folder(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+/// The files of a folder whose names end so, whatever bytes those are made of. A pipe or a device of such a name is none:
+/// reading it may never end.
+fn in_folder(folder: &Path, kind: Kind) -> Result<Vec<PathBuf>> {
     let read = || -> io::Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(folder)? {
             let name = entry?.file_name();
-            if !name.as_encoded_bytes().ends_with(ending.as_bytes()) {
+            if !name.as_encoded_bytes().ends_with(kind.ending().as_bytes()) {
                 continue;
             }
-            paths.push(match folder.as_os_str() == "." {
-                true => name.into(),
-                false => folder.join(name),
-            });
+            let path = folder.join(&name);
+            if kind.takes(&path) {
+                paths.push(match folder.as_os_str() == "." {
+                    true => name.into(),
+                    false => path,
+                });
+            }
         }
         Ok(paths)
     };
@@ -132,7 +144,7 @@ fn nothing_found(argument: &Path, kind: Kind) -> Result<String> {
     }
     let ending = Kind::Broken.ending();
     let broken = match is_folder {
-        true => in_folder(argument, ending)?,
+        true => in_folder(argument, Kind::Broken)?,
         false => matching(&format!("{name}{ending}"))?,
     };
     Ok(match broken.as_slice() {
