@@ -220,8 +220,8 @@ fn a_folder_in_place_of_the_exact_file_is_told_once() {
     let ran = train(folder.path(), "plain 3", &variables);
     assert_eq!(
         ran.only_line(),
-        "candle-profiler: d.jsonl is a folder, so the trace is d-2.jsonl (CANDLE_PROFILE=d.jsonl/ puts traces into the \
-         folder)"
+        "candle-profiler: d.jsonl is there, and no trace of an earlier run that may be replaced: the trace becomes \
+         d-2.jsonl"
     );
     assert_eq!(
         files(folder.path()),

@@ -130,7 +130,7 @@ fn a_million_measured_names() {
     let ran = run(train, folder.path(), &["load-names", "1000"], &variables);
     assert_eq!(
         ran.only_line(),
-        "candle-profiler: there are 65536 measured names: calls under further ones, of which \"call 65536\" is the first, \
+        "candle-profiler: there are 65536 measured names, or 32 MiB of them: calls under further ones, of which \"call 65536\" is the first, \
          are neither counted nor captured"
     );
     let peak: u64 = ran.stdout.trim().parse().expect("kilobytes");

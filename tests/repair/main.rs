@@ -1,9 +1,10 @@
 //! `repair`: a trace that broke off becomes one that the judge reads, and nothing that was good is lost or changed.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use candle_profiler::view::{RepairOptions, Repaired, repair};
+use candle_profiler::view::{LeftOut, RepairOptions, Repaired, repair};
 use proptest::prelude::*;
 use tests::{Verdict, folder, golden, judge};
 
@@ -414,6 +415,194 @@ fn a_line_without_end_does_not_take_all_memory() {
         (repaired.kept, repaired.left_out, repaired.removed),
         (2, 1, true)
     );
+}
+
+/// One in the midst of the file is no torn end: a whole line is lost.
+#[test]
+fn a_line_that_is_too_long_is_lost() {
+    let folder = folder();
+    let path = folder.path().join("t.jsonl.partial");
+    fs::write(&path, meta() + &start("s1", "", 0)).expect("a file");
+    let file = fs::File::options().append(true).open(&path);
+    let mut file = file.expect("the file");
+    file.set_len(65 << 20).expect("a sparse file");
+    let more = format!("\n{}{}", start("s2", "s1", 5), &end("s2", 9)[..20]);
+    file.write_all(more.as_bytes()).expect("to append");
+    let repaired = repair(&path, &RepairOptions::default()).expect("a repair");
+    assert_failed_and_valid(&text_of(&repaired));
+    let told: Vec<_> = repaired
+        .left_out_lines
+        .iter()
+        .map(|left| (left.line, left.reason.as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (3, "the line is longer than 64.0 MiB, and no record is"),
+            (5, "the line has no end")
+        ]
+    );
+    assert!(!repaired.removed);
+    assert_eq!(names(folder.path()), ["t.jsonl", "t.jsonl.partial"]);
+}
+
+fn terminal(ns: u64) -> String {
+    format!(r#"{{"kind":"terminal","outcome":"complete","timestamp_ns":{ns}}}"#) + "\n"
+}
+
+#[test]
+fn an_end_before_other_evidence_is_none() {
+    let folder = folder();
+    let begun = [
+        meta(),
+        start("s1", "", 0),
+        start("s2", "s1", 5),
+        end("s2", 100),
+        end("s1", 105),
+    ]
+    .concat();
+    let text = begun.clone() + &terminal(104) + &stats("s2");
+    let without = repaired(folder.path(), "t.jsonl.partial", text.as_bytes()).expect("a repair");
+    let whole = text_of(&without);
+    assert_failed_and_valid(&whole);
+    assert!(whole.contains(&stats("s2")), "it is not after the end");
+    assert!(whole.ends_with(
+        r#","timestamp_ns":105,"reason":"the trace broke off before its end, and was repaired"}
+"#
+    ));
+    assert_eq!(
+        (without.left_out, without.removed, without.left_out_lines),
+        (
+            1,
+            false,
+            vec![LeftOut {
+                line: 6,
+                reason: "the `terminal` record's timestamp_ns is 104, before host evidence at 105; it must not be \
+                         before any"
+                    .to_owned()
+            }]
+        )
+    );
+    fs::remove_file(without.path).expect("to remove it");
+
+    // What comes after an end that is good is left out.
+    let text = begun.clone() + &terminal(105) + &stats("s2") + &start("s3", "s2", 200);
+    let ended = repaired(folder.path(), "t.jsonl.partial", text.as_bytes()).expect("a repair");
+    assert_eq!(text_of(&ended), begun + &terminal(105));
+    assert_eq!((ended.left_out, ended.removed), (2, false));
+    assert!(judge(&text_of(&ended)).is_complete());
+}
+
+/// Each time that evidence of the host names holds the end back, as the judge has it too.
+#[test]
+fn a_whole_trace_with_any_other_end_is_read_by_the_judge() {
+    let golden = golden(ALL);
+    let (begun, end) = golden.trim_end().rsplit_once('\n').expect("lines");
+    let (_, ns) = end.rsplit_once(r#""timestamp_ns":"#).expect("a time");
+    let ns: u64 = ns.trim_end_matches('}').parse().expect("a number");
+    let folder = folder();
+    for at in (0..=ns + 1).step_by(997).chain([ns - 1, ns]) {
+        let text = format!("{begun}\n{}", terminal(at));
+        let repaired = repaired(folder.path(), "t.jsonl.partial", text.as_bytes());
+        let repaired = repaired.expect("a repair");
+        let good = judge(&text) != Verdict::Refused;
+        assert_eq!(text_of(&repaired) == text, good, "ended at {at}");
+        assert_eq!((repaired.left_out == 0, repaired.removed), (good, good));
+        assert_ne!(
+            judge(&text_of(&repaired)),
+            Verdict::Refused,
+            "ended at {at}"
+        );
+        fs::remove_file(&repaired.path).expect("to remove it");
+        let _ = fs::remove_file(folder.path().join("t.jsonl.partial"));
+    }
+}
+
+#[test]
+fn what_hangs_on_nothing_that_is_open_is_dropped_with_its_records() {
+    let folder = folder();
+    let text = [
+        meta(),
+        start("s1", "", 0),
+        start("s2", "s1", 5),
+        // Of a parent that is lost, and open.
+        start("s9", "s8", 6),
+        stats("s6"),
+        stats("s5"),
+        stats("s4"),
+        start("s3", "s6", 7),
+    ]
+    .concat();
+    let list = [
+        "{\"run_id\":\"run-4194305-1\"}\n".to_owned(),
+        // It has no parent, as only the root has none; the next hangs on it, and one on that which is lost.
+        start("s6", "", 6),
+        start("s5", "s6", 6),
+        start("s7", "s9", 6),
+        start("s4", "s2", 8),
+    ];
+    fs::write(folder.path().join("t.jsonl.open"), list.concat()).expect("a file");
+    let repaired = repaired(folder.path(), "t.jsonl.partial", text.as_bytes()).expect("a repair");
+    let whole = text_of(&repaired);
+    assert_failed_and_valid(&whole);
+    let kept = [
+        meta(),
+        start("s1", "", 0),
+        start("s2", "s1", 5),
+        stats("s4"),
+        start("s4", "s2", 8),
+    ];
+    assert!(whole.starts_with(&kept.concat()), "{whole}");
+    assert_eq!((repaired.kept, repaired.left_out), (4, 4));
+    assert_eq!(repaired.open_spans, 3, "s1, s2 and s4");
+}
+
+#[cfg(unix)]
+fn pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    assert!(made.expect("mkfifo").success());
+}
+
+/// Where it is opened nevertheless, somebody writes what would be taken.
+#[cfg(unix)]
+#[test]
+fn a_list_that_is_no_file_is_not_read() {
+    let folder = folder();
+    let list = folder.path().join("t.jsonl.open");
+    let lines = "{\"run_id\":\"run-4194305-1\"}\n".to_owned() + &start("s3", "s2", 6);
+    let text = meta() + &start("s1", "", 0) + &start("s2", "s1", 5);
+
+    pipe(&list);
+    let (to, written) = (list.clone(), lines.clone());
+    std::thread::spawn(move || fs::write(to, written));
+    let of_pipe = repaired(folder.path(), "t.jsonl.partial", text.as_bytes()).expect("a repair");
+    assert_eq!(of_pipe.open_spans, 2);
+
+    let aside = folder.path().join("aside");
+    fs::write(&aside, lines).expect("a file");
+    std::os::unix::fs::symlink(&aside, &list).expect("a link");
+    let of_link = repaired(folder.path(), "t.jsonl.partial", text.as_bytes()).expect("a repair");
+    assert_eq!(of_link.open_spans, 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn only_a_file_is_repaired() {
+    let folder = folder();
+    let path = folder.path().join("t.jsonl.partial");
+    pipe(&path);
+    let (to, text) = (path.clone(), meta());
+    std::thread::spawn(move || fs::write(to, text));
+    for no_file in [path.as_path(), folder.path(), Path::new("/dev/null")] {
+        let refused = repair(no_file, &RepairOptions::default()).expect_err("a refusal");
+        let said = format!("{refused:#}");
+        let name = no_file.display();
+        assert!(
+            said.starts_with(&format!("{name}: it is no regular file")),
+            "{said}"
+        );
+    }
+    assert_eq!(names(folder.path()), ["t.jsonl.partial"]);
 }
 
 /// The process that writes it is not found here, since it is another machine's.

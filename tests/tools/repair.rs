@@ -168,6 +168,50 @@ fn the_old_schema_is_repaired_in_place() {
     assert!(well(path, &["summary", "six.jsonl"]).contains("still open at the end: "));
 }
 
+/// Those of a folder that are no files would never end, and are passed over. By name, whatever can be read is read.
+#[cfg(unix)]
+#[test]
+fn pipes_and_links_of_a_folder_are_passed_over() {
+    let folder = tests::folder();
+    let path = folder.path();
+    let inside = path.join("traces");
+    std::fs::create_dir(&inside).expect("a folder");
+    let pipe = |name: &str| {
+        let made = std::process::Command::new("mkfifo")
+            .arg(inside.join(name))
+            .status();
+        assert!(made.expect("mkfifo").success());
+    };
+    pipe("p.jsonl.partial");
+    pipe("q.jsonl");
+    std::os::unix::fs::symlink("/dev/zero", inside.join("z.jsonl.partial")).expect("a link");
+    put(&inside, "t.jsonl.partial", &broken(8));
+    assert_eq!(
+        well(path, &["repair", "traces"]).lines().next(),
+        Some("traces/t.jsonl: 8 lines kept, 5 spans still open")
+    );
+    let said = well(path, &["check", "traces"]);
+    assert!(
+        said.starts_with("traces/t.jsonl: valid, failed, "),
+        "{said}"
+    );
+    assert!(
+        refused(path, &["repair", "traces/p.jsonl.partial"]).starts_with(
+            "candle-profile: traces/p.jsonl.partial: it is no regular file; what is read once"
+        )
+    );
+
+    let to = inside.join("q.jsonl");
+    let text = golden("all-events.trace10.jsonl");
+    let writer = std::thread::spawn(move || std::fs::write(to, text));
+    let said = well(path, &["check", "traces/q.jsonl"]);
+    assert!(
+        said.starts_with("traces/q.jsonl: valid, complete"),
+        "{said}"
+    );
+    writer.join().expect("the writer").expect("all is read");
+}
+
 #[test]
 fn unfinished_traces_beside_finished_ones_are_told() {
     let folder = tests::folder();

@@ -64,11 +64,6 @@ pub(crate) fn state() -> Option<&'static State> {
         fork::register();
         exit::register();
         say_of_rank(&settings);
-        if let Target::File(path) = &mut settings.target
-            && let Ok(absolute) = std::path::absolute(&*path)
-        {
-            *path = absolute;
-        }
         if let SummaryTo::File(path) = &mut settings.summary
             && let Ok(absolute) = std::path::absolute(&*path)
         {

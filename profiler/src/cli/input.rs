@@ -40,6 +40,14 @@ impl Kind {
             Kind::Broken => ".partial",
         }
     }
+
+    fn takes(self, path: &Path) -> bool {
+        match self {
+            // A link to a trace is one; where a link leads nowhere, reading it says so.
+            Kind::Whole => std::fs::metadata(path).map_or(true, |found| found.is_file()),
+            Kind::Broken => std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file()),
+        }
+    }
 }
 
 /// The traces of some arguments, in their order; those of a folder or a pattern in the order of their names, where
@@ -70,7 +78,7 @@ fn expand(argument: &Path, kind: Kind) -> Result<Vec<Input>> {
     let mut paths = if is_stdin(argument) {
         return Ok(vec![Input::at(argument)]);
     } else if argument.is_dir() {
-        in_folder(argument, kind.ending())?
+        in_folder(argument, kind)?
     } else if let Some(pattern) = pattern_of(argument) {
         matching(&pattern)?
     } else {
@@ -80,7 +88,7 @@ fn expand(argument: &Path, kind: Kind) -> Result<Vec<Input>> {
         bail!(nothing_found(argument, kind)?);
     }
     if kind == Kind::Whole && argument.is_dir() {
-        let unfinished = in_folder(argument, Kind::Broken.ending())?;
+        let unfinished = in_folder(argument, Kind::Broken)?;
         if let Some(text) = unfinished::some(&unfinished, argument) {
             output::note(&format!(
                 "{} is read without what is unfinished: {text}",
@@ -107,19 +115,23 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-/// The files of a folder whose names end so, whatever bytes those are made of.
-fn in_folder(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+/// The files of a folder whose names end so, whatever bytes those are made of. A pipe or a device of such a name is none:
+/// reading it may never end.
+fn in_folder(folder: &Path, kind: Kind) -> Result<Vec<PathBuf>> {
     let read = || -> io::Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(folder)? {
             let name = entry?.file_name();
-            if !name.as_encoded_bytes().ends_with(ending.as_bytes()) {
+            if !name.as_encoded_bytes().ends_with(kind.ending().as_bytes()) {
                 continue;
             }
-            paths.push(match folder.as_os_str() == "." {
-                true => name.into(),
-                false => folder.join(name),
-            });
+            let path = folder.join(&name);
+            if kind.takes(&path) {
+                paths.push(match folder.as_os_str() == "." {
+                    true => name.into(),
+                    false => path,
+                });
+            }
         }
         Ok(paths)
     };
@@ -142,7 +154,7 @@ fn nothing_found(argument: &Path, kind: Kind) -> Result<String> {
     }
     let ending = Kind::Broken.ending();
     let broken = match is_folder {
-        true => in_folder(argument, ending)?,
+        true => in_folder(argument, Kind::Broken)?,
         false => matching(&format!("{name}{ending}"))?,
     };
     let all_of_them = match is_folder {

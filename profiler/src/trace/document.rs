@@ -5,16 +5,17 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use super::ancestry::depths;
 use super::events::{
     DeviceIntervalEvent, DeviceMemoryEvent, EdgeEvent, GradientEvent, MemoryEvent, OpEvent,
     SpanEndEvent, SpanStartEvent, TensorEvent, TensorStatsEvent, TerminalEvent, TraceEvent,
 };
 use super::memory::{MemoryAction, resolve_dense_tensor_bytes};
 use super::schema::{RunOutcome, SpanRecord, TraceRunMeta, TraceSummary};
-use super::sequence::Sequence;
+use super::sequence::{Sequence, check_end};
 use super::span_index::SpanIndex;
 use super::storages::Storages;
 
@@ -116,43 +117,15 @@ impl TraceDocument {
         }
     }
 
+    /// Of the spans one above the other, a parent that is missing or in a ring being none.
     fn max_depth(&self) -> usize {
-        let parents = SpanIndex::of(&self.spans);
-        // Depths are found once each, walking up until one that is known; a parent that is missing
-        // or loops counts as a root.
-        let mut depths: Vec<Option<usize>> = vec![None; self.spans.len()];
-        let mut deepest = 0;
-        for start in 0..self.spans.len() {
-            let mut path = Vec::new();
-            let mut next = Some(start);
-            let mut base = None;
-            while let Some(place) = next {
-                if path.len() > self.spans.len() {
-                    break;
-                }
-                if let Some(known) = depths.get(place).copied().flatten() {
-                    base = Some(known);
-                    break;
-                }
-                path.push(place);
-                let parent = self
-                    .spans
-                    .get(place)
-                    .and_then(|span| span.parent_id.as_deref());
-                next = parent.and_then(|id| parents.get(id));
-            }
-            let mut depth = base.map_or(0, |known| known + 1);
-            for place in path.into_iter().rev() {
-                if let Some(slot) = depths.get_mut(place)
-                    && slot.is_none()
-                {
-                    *slot = Some(depth);
-                    deepest = deepest.max(depth);
-                    depth += 1;
-                }
-            }
-        }
-        deepest
+        let index = SpanIndex::of(&self.spans);
+        let parent = |place: usize| {
+            let parent = self.spans.get(place)?.parent_id.as_deref()?;
+            index.get(parent)
+        };
+        let depths = depths(self.spans.len(), parent);
+        depths.into_iter().max().map_or(0, |depth| depth as usize)
     }
 
     fn logical_peak_bytes(&self) -> Option<u64> {
@@ -327,11 +300,7 @@ impl Builder {
         if !ended {
             document.terminal.timestamp_ns = latest;
         }
-        ensure!(
-            document.terminal.timestamp_ns >= latest,
-            "the `terminal` record's timestamp_ns is {}, before host evidence at {latest}; it must not be before any",
-            document.terminal.timestamp_ns
-        );
+        check_end(&document.terminal, latest)?;
         Ok(document)
     }
 }

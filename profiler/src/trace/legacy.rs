@@ -19,7 +19,7 @@ use super::schema::{LEGACY_SCHEMA, TimingMode, TraceRunMeta};
 use crate::capability::CaptureContract;
 use crate::phase::ExecutionPhase;
 
-/// Whether a text that is no event of today may be one of the old schema: only its first line says so.
+/// Whether a trace whose first line is this, and no event of today, is one of the old schema: that line names it.
 pub(super) fn is_meta(line: &str) -> bool {
     line.contains(LEGACY_SCHEMA)
         && tag::<String>(line, "schema").is_ok_and(|schema| schema == LEGACY_SCHEMA)

@@ -169,8 +169,7 @@ impl<T: Wanted> Wanted for BTreeMap<String, T> {
     }
 }
 
-/// Walks a value without keeping it. Unlike serde's own way to
-/// pass over a value it looks into numbers and texts, and so
+/// Walks a value without keeping it. Unlike serde's own way to pass over a value it looks into numbers and texts, and so
 /// refuses exactly what a reader that keeps the value refuses.
 pub(super) struct Checked;
 

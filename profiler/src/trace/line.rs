@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{Deserializer as _, Error as _, MapAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer as _, Error as _, MapAccess, Visitor};
 use serde_json::{Deserializer, Result, from_str};
 
 use super::events::{EdgeEvent, TraceEvent};
@@ -147,6 +147,29 @@ pub(super) fn tag<'de, T: Deserialize<'de>>(line: &'de str, key: &'static str) -
     Ok(value)
 }
 
+/// Whether a key is this one; no other is kept.
+struct IsKey(&'static str);
+
+impl<'de> DeserializeSeed<'de> for IsKey {
+    type Value = bool;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, from: D) -> std::result::Result<bool, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for IsKey {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: de::Error>(self, key: &str) -> std::result::Result<bool, E> {
+        Ok(key == self.0)
+    }
+}
+
 struct TagVisitor<T> {
     key: &'static str,
     value: PhantomData<T>,
@@ -161,8 +184,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for TagVisitor<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<T, A::Error> {
         let mut found = None;
-        while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
-            if key != self.key {
+        while let Some(is_wanted) = map.next_key_seed(IsKey(self.key))? {
+            if !is_wanted {
                 map.next_value::<Checked>()?;
             } else if found.is_some() {
                 return Err(A::Error::duplicate_field(self.key));

@@ -4,6 +4,7 @@
 //! last. [`TraceEvent`] is one line, [`TraceDocument`] a whole trace, [`analyze_health`] the
 //! verdict on it. All field names of the format live in this module, for writing and for reading.
 
+pub(crate) mod ancestry;
 pub mod document;
 pub mod events;
 pub mod extra;

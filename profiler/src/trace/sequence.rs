@@ -114,6 +114,19 @@ impl Sequence {
     }
 }
 
+/// Whether a trace that holds evidence of the host until `latest_ns` may end so.
+///
+/// # Errors
+/// An end before some of it.
+pub(crate) fn check_end(terminal: &TerminalEvent, latest_ns: u64) -> Result<()> {
+    ensure!(
+        terminal.timestamp_ns >= latest_ns,
+        "the `terminal` record's timestamp_ns is {}, before host evidence at {latest_ns}; it must not be before any",
+        terminal.timestamp_ns
+    );
+    Ok(())
+}
+
 fn check_terminal(terminal: &TerminalEvent) -> Result<()> {
     match (terminal.outcome, terminal.reason.as_deref()) {
         (RunOutcome::Complete, None) => Ok(()),

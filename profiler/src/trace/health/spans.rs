@@ -2,6 +2,7 @@
 
 use super::coverage::EvidenceCoverage;
 use super::{Issues, Spans};
+use crate::trace::ancestry::{Above, from_parents};
 use crate::trace::document::TraceDocument;
 use crate::trace::schema::SpanRecord;
 
@@ -75,57 +76,22 @@ fn parent_of(span: &SpanRecord, parent_id: &str, spans: &Spans<'_>, issues: &mut
     }
 }
 
-/// Where the way up from a span ends.
-#[derive(Clone, Copy, PartialEq)]
-enum Way {
-    Unknown,
-    /// On the path that is being walked.
-    Walking,
-    /// At a span without a parent, or whose parent is missing.
-    Ends,
-    /// Never.
-    Loops,
-}
-
-/// Walks each span's parents until one whose way is known, so that every span is passed once.
 fn cycles(spans: &Spans<'_>, issues: &mut Issues) {
-    let mut ways = vec![Way::Unknown; spans.all.len()];
-    let mut path = Vec::new();
-    for start in 0..spans.all.len() {
-        let mut next = Some(start);
-        let way = loop {
-            let Some(place) = next else {
-                break Way::Ends;
-            };
-            match ways.get(place) {
-                Some(Way::Unknown) => {}
-                Some(Way::Walking | Way::Loops) => break Way::Loops,
-                Some(Way::Ends) | None => break Way::Ends,
-            }
-            set(&mut ways, place, Way::Walking);
-            path.push(place);
-            let parent = spans
-                .all
-                .get(place)
-                .and_then(|span| span.parent_id.as_deref());
-            next = parent.and_then(|id| spans.place(id));
-        };
-        for place in path.drain(..) {
-            set(&mut ways, place, way);
-        }
-    }
-    for (span, way) in spans.all.iter().zip(ways) {
-        if way == Way::Loops {
+    let parent = |place: usize| {
+        let parent = spans.all.get(place)?.parent_id.as_deref()?;
+        spans.place(parent)
+    };
+    let loops = from_parents(spans.all.len(), parent, |_, above| match above {
+        Above::Nothing => false,
+        Above::Ring => true,
+        Above::Parent(loops) => loops,
+    });
+    for (span, loops) in spans.all.iter().zip(loops) {
+        if loops {
             issues.error(
                 "span_cycle",
                 format!("the parents of span {} lead back to themselves", span.id),
             );
         }
-    }
-}
-
-fn set(ways: &mut [Way], place: usize, way: Way) {
-    if let Some(slot) = ways.get_mut(place) {
-        *slot = way;
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use super::gradient_norms;
 use super::protobuf::Message;
+use crate::trace::ancestry::{Above, from_parents};
 use crate::trace::span_index::SpanIndex;
 use crate::trace::{SpanRecord, TensorStatsEvent, TraceDocument};
 use crate::view::summary::scalar_of;
@@ -119,8 +120,16 @@ fn overhead(span: &SpanRecord) -> u64 {
     extra.and_then(|extra| extra.overhead_ns).unwrap_or(0)
 }
 
-/// Of each span, whether it is tagged with a part of the step and lies in no span that is.
+/// Of each span, whether it is tagged with a part of the step and lies in no span that is. Where the parents lead into a
+/// ring, none is.
 fn outermost_tagged(trace: &TraceDocument) -> Vec<bool> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Part {
+        Untagged,
+        Outermost,
+        Inside,
+    }
+
     let index = SpanIndex::of(&trace.spans);
     let parent_of = |place: usize| {
         let parent = trace.spans.get(place)?.parent_id.as_deref()?;
@@ -130,32 +139,15 @@ fn outermost_tagged(trace: &TraceDocument) -> Vec<bool> {
         let span = trace.spans.get(place);
         span.is_some_and(|span| span.step.is_some() && !span.measured)
     };
-    // Each span is passed once; where the parents loop, none is found.
-    let mut inside: Vec<Option<bool>> = vec![None; trace.spans.len()];
-    let mut path = Vec::new();
-    for start in 0..trace.spans.len() {
-        let mut place = start;
-        let mut below = loop {
-            match inside.get(place) {
-                Some(None) if path.len() <= trace.spans.len() => path.push(place),
-                Some(Some(known)) => break *known || tagged(place),
-                _ => break false,
-            }
-            match parent_of(place) {
-                Some(parent) => place = parent,
-                None => break false,
-            }
-        };
-        for place in path.drain(..).rev() {
-            if let Some(slot) = inside.get_mut(place) {
-                *slot = Some(below);
-            }
-            below = below || tagged(place);
-        }
-    }
-    let spans = inside.into_iter().enumerate();
-    spans
-        .map(|(place, inside)| tagged(place) && inside == Some(false))
+    let part = |place, above| match above {
+        Above::Ring | Above::Parent(Part::Outermost | Part::Inside) => Part::Inside,
+        Above::Nothing | Above::Parent(Part::Untagged) if tagged(place) => Part::Outermost,
+        Above::Nothing | Above::Parent(Part::Untagged) => Part::Untagged,
+    };
+    let parts = from_parents(trace.spans.len(), parent_of, part);
+    parts
+        .into_iter()
+        .map(|part| part == Part::Outermost)
         .collect()
 }
 

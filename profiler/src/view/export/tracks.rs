@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use crate::trace::TraceDocument;
+use crate::trace::ancestry::depths;
 use crate::trace::span_index::SpanIndex;
 
 /// A track: a thread, or where spans of a thread overlap, one of several of it.
@@ -102,7 +103,7 @@ fn candidates(trace: &TraceDocument) -> Vec<Candidate> {
         .iter()
         .map(|span| span.parent_id.as_deref().and_then(|id| index.get(id)))
         .collect();
-    let depths = depths(&parents);
+    let depths = depths(parents.len(), |place| parents.get(place).copied().flatten());
     let at_end = trace.terminal.timestamp_ns;
     let mut all: Vec<Candidate> = Vec::with_capacity(trace.spans.len() + trace.ops.len());
     for (place, span) in trace.spans.iter().enumerate() {
@@ -135,34 +136,6 @@ fn candidates(trace: &TraceDocument) -> Vec<Candidate> {
         });
     }
     all
-}
-
-/// Steps up to a span without a parent; where the parents loop, up to where that is seen.
-fn depths(parents: &[Option<usize>]) -> Vec<u32> {
-    let mut depths: Vec<Option<u32>> = vec![None; parents.len()];
-    let mut path = Vec::new();
-    for start in 0..parents.len() {
-        let mut next = Some(start);
-        let mut base = 0;
-        while let Some(place) = next {
-            match depths.get_mut(place) {
-                Some(Some(depth)) => {
-                    base = *depth + 1;
-                    break;
-                }
-                Some(unknown) => *unknown = Some(0),
-                None => break,
-            }
-            path.push(place);
-            next = parents.get(place).copied().flatten();
-        }
-        for (above, place) in path.drain(..).rev().enumerate() {
-            if let Some(depth) = depths.get_mut(place) {
-                *depth = Some(base.saturating_add(above as u32));
-            }
-        }
-    }
-    depths.into_iter().map(|depth| depth.unwrap_or(0)).collect()
 }
 
 /// The tracks as they fill.

@@ -69,9 +69,16 @@ pub struct LeftOut {
 /// whole already is not touched, unless its name still ends in `.partial`.
 ///
 /// # Errors
-/// A file that cannot be read or written; one whose first line is no `meta`; a process that still writes it.
+/// A file that cannot be read or written; what is no regular file; one whose first line is no `meta`; a process that still writes it.
 pub fn repair(broken: impl AsRef<Path>, options: &RepairOptions) -> Result<Repaired> {
     let broken = broken.as_ref();
+    // What is not there is told where it is opened.
+    if std::fs::metadata(broken).is_ok_and(|found| !found.is_file()) {
+        bail!(
+            "{}: it is no regular file; what is read once, such as a pipe, can be saved to one and then be repaired",
+            broken.display()
+        );
+    }
     let lock = look(broken);
     let scan = Scan::read(broken)?;
     if scan.is_whole() && !place::is_partial(broken) && options.output.is_none() {

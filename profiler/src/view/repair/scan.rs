@@ -1,18 +1,20 @@
 //! What a broken trace holds: which of its lines are good, which spans they tell of, and what was open.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result, bail, ensure};
 use serde::Deserialize;
 
 use super::bad::BadLines;
 use super::place;
+use crate::trace::ancestry::{Above, from_parents};
 use crate::trace::read::LineReader;
-use crate::trace::sequence::Sequence;
+use crate::trace::sequence::{Sequence, check_end};
 use crate::trace::{EdgeEvent, SpanStartEvent, TraceEvent};
+use crate::view::text;
 
 /// A line that goes on beyond this is no record of a trace: reading it must not take all memory.
 const MOST_OF_A_LINE: u64 = 64 << 20;
@@ -59,61 +61,87 @@ enum Parent {
     Early,
 }
 
+/// Where a span hangs.
+#[derive(Clone, Copy)]
+struct Hung {
+    /// Its chain of parents ends at a span without one.
+    reached: bool,
+    /// The nearest of them that has not ended, itself included.
+    open: Option<u32>,
+}
+
+impl Hung {
+    const LOST: Hung = Hung {
+        reached: false,
+        open: None,
+    };
+}
+
 /// The lines of a file, without the end of a line that has none.
 pub(super) struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
     number: u64,
+    /// So many bytes of a line are read.
+    most: u64,
 }
 
 /// One of them.
 pub(super) struct Line<'a> {
     pub(super) number: u64,
+    /// Of a line that is too long, its beginning.
     pub(super) bytes: &'a [u8],
-    /// It ends with a line's end.
+    /// It ends with a line's end: only a file's last line may lack it.
     pub(super) whole: bool,
+    too_long: bool,
 }
 
 pub(super) fn lines_of(path: &Path) -> Result<Lines<BufReader<File>>> {
     let file = File::open(path).with_context(|| format!("open trace {}", path.display()))?;
-    Ok(Lines {
-        reader: BufReader::with_capacity(1 << 16, file),
-        buffer: Vec::new(),
-        number: 0,
-    })
+    let reader = BufReader::with_capacity(1 << 16, file);
+    Ok(Lines::new(reader, MOST_OF_A_LINE))
 }
 
 impl<R: BufRead> Lines<R> {
+    fn new(reader: R, most: u64) -> Self {
+        Self {
+            reader,
+            buffer: Vec::new(),
+            number: 0,
+            most,
+        }
+    }
+
     pub(super) fn next(&mut self) -> std::io::Result<Option<Line<'_>>> {
         self.buffer.clear();
-        let mut limited = self.reader.by_ref().take(MOST_OF_A_LINE);
+        let mut limited = self.reader.by_ref().take(self.most);
         if limited.read_until(b'\n', &mut self.buffer)? == 0 {
             return Ok(None);
         }
         self.number += 1;
-        let whole = self.buffer.ends_with(b"\n");
-        if !whole && self.buffer.len() as u64 == MOST_OF_A_LINE {
-            self.pass_over_rest()?;
-        }
+        let ends = self.buffer.ends_with(b"\n");
+        let too_long = !ends && self.buffer.len() as u64 == self.most;
+        let whole = ends || (too_long && self.pass_over_rest()?);
         Ok(Some(Line {
             number: self.number,
             bytes: &self.buffer,
             whole,
+            too_long,
         }))
     }
 
-    /// The rest of a line that is too long, piece by piece.
-    fn pass_over_rest(&mut self) -> std::io::Result<()> {
+    /// The rest of a line that is too long, piece by piece. Gives whether the line has an end.
+    fn pass_over_rest(&mut self) -> std::io::Result<bool> {
         loop {
             let available = self.reader.fill_buf()?;
             if available.is_empty() {
-                return Ok(());
+                return Ok(false);
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let used = end.map_or(available.len(), |end| end + 1);
             self.reader.consume(used);
             if end.is_some() {
-                return Ok(());
+                return Ok(true);
             }
         }
     }
@@ -122,6 +150,11 @@ impl<R: BufRead> Lines<R> {
 impl Line<'_> {
     /// The record that the line is. No beginning of a record is one, so a last line that lacks only its end is good.
     fn event(&self, reader: &mut LineReader) -> Result<TraceEvent> {
+        ensure!(
+            !self.too_long,
+            "the line is longer than {}, and no record is",
+            text::bytes(self.bytes.len() as u64)
+        );
         let text = std::str::from_utf8(self.bytes).map_err(Error::new);
         match text.and_then(|text| reader.event(text.trim())) {
             Err(_) if !self.whole => bail!("the line has no end"),
@@ -130,7 +163,7 @@ impl Line<'_> {
     }
 
     pub(super) fn is_blank(&self) -> bool {
-        self.bytes.trim_ascii().is_empty()
+        !self.too_long && self.bytes.trim_ascii().is_empty()
     }
 }
 
@@ -192,6 +225,10 @@ impl Scan {
 
     /// Takes a record in, or says why it cannot stand here.
     fn take(&mut self, event: &TraceEvent) -> Result<()> {
+        if let TraceEvent::Terminal(terminal) = event {
+            // All lines before count, also those that are left out in the end, as a reader of the file counts them.
+            check_end(terminal, self.latest_ns)?;
+        }
         let place = self.sequence.admit(event)?;
         match event {
             TraceEvent::SpanStart(start) => self.start(start),
@@ -242,10 +279,6 @@ impl Scan {
         self.sequence.place(id).and_then(short)
     }
 
-    fn span(&self, place: u32) -> Option<&Span> {
-        self.spans.get(place as usize)
-    }
-
     fn seen_at(&mut self, ns: u64) {
         self.latest_ns = self.latest_ns.max(ns);
     }
@@ -257,6 +290,10 @@ impl Scan {
             run_id: String,
         }
 
+        // Opening a pipe would wait for its writer, and what a link leads to may have no end.
+        if !fs::symlink_metadata(list).is_ok_and(|list| list.is_file()) {
+            return;
+        }
         let Ok(mut lines) = lines_of(list) else {
             return;
         };
@@ -267,6 +304,9 @@ impl Scan {
             return;
         }
         while let Ok(Some(line)) = lines.next() {
+            if line.is_blank() {
+                continue;
+            }
             if let Ok(event @ TraceEvent::SpanStart(_)) = self.event(&line)
                 // One that has its lines in the trace is refused here.
                 && self.take(&event).is_ok()
@@ -286,61 +326,67 @@ impl Scan {
                 span.parent = Parent::At(parent);
             }
         }
-        self.reached = self.reached();
+        let hung = self.hung();
+        self.reached = hung.iter().map(|span| span.reached).collect();
         let awaited = std::mem::take(&mut self.awaited);
         self.awaited = awaited.into_iter().filter(|id| !self.holds(id)).collect();
-        self.hangs_together =
-            self.awaited.is_empty() && self.reached.iter().all(|reached| *reached);
+        // No record of the trace names one of the list that is dropped, unless it hangs below it itself.
+        let own = self.reached.get(..self.first_listed()).unwrap_or(&[]);
+        self.hangs_together = self.awaited.is_empty() && own.iter().all(|reached| *reached);
+        let mut place = self.first_listed();
         let mut listed = std::mem::take(&mut self.listed);
         listed.retain_mut(|start| {
-            start.parent_id = self
-                .place(&start.id)
-                .and_then(|place| self.open_ancestor(place));
+            let parent = match hung.get(place) {
+                Some(span) if span.reached => self.parent_of(place),
+                _ => None,
+            };
+            place += 1;
+            let ancestor = parent.and_then(|parent| hung.get(parent)?.open);
+            start.parent_id = ancestor.and_then(|place| self.open.get(&place).cloned());
             start.parent_id.is_some()
         });
         self.listed = listed;
     }
 
-    fn reached(&self) -> Vec<bool> {
-        let mut known: Vec<Option<bool>> = vec![None; self.spans.len()];
-        let mut path = Vec::new();
-        for start in 0..self.spans.len() {
-            let mut next = start;
-            let verdict = loop {
-                match known.get(next) {
-                    Some(Some(verdict)) => break *verdict,
-                    // A longer way than there are spans is a ring.
-                    Some(None) if path.len() <= self.spans.len() => path.push(next),
-                    _ => break false,
+    /// Of each span, where it hangs. One that only the list names hangs on the nearest ancestor that had not ended, by the
+    /// rule for spans of other threads and futures; without one it is lost.
+    fn hung(&self) -> Vec<Hung> {
+        let first_listed = self.first_listed();
+        from_parents(
+            self.spans.len(),
+            |place| self.parent_of(place),
+            |place, above| {
+                let above = match above {
+                    Above::Parent(above) => above,
+                    Above::Ring => Hung::LOST,
+                    Above::Nothing => Hung {
+                        reached: self.spans.get(place).map(|span| span.parent)
+                            == Some(Parent::None),
+                        open: None,
+                    },
+                };
+                let own = short(place).filter(|place| self.open.contains_key(place));
+                if !above.reached || (place >= first_listed && above.open.is_none()) {
+                    return Hung::LOST;
                 }
-                match self.spans.get(next).map(|span| span.parent) {
-                    Some(Parent::None) => break true,
-                    Some(Parent::At(parent)) => next = parent as usize,
-                    Some(Parent::Early) | None => break false,
+                Hung {
+                    reached: true,
+                    open: own.or(above.open),
                 }
-            };
-            for place in path.drain(..) {
-                if let Some(slot) = known.get_mut(place) {
-                    *slot = Some(verdict);
-                }
-            }
-        }
-        known.into_iter().map(|known| known == Some(true)).collect()
+            },
+        )
     }
 
-    /// The id of the nearest ancestor that had not ended, by the rule for spans of other threads and futures.
-    fn open_ancestor(&self, of: u32) -> Option<String> {
-        let mut place = of;
-        for _ in 0..self.spans.len() {
-            let Parent::At(parent) = self.span(place)?.parent else {
-                return None;
-            };
-            if let Some(id) = self.open.get(&parent) {
-                return Some(id.clone());
-            }
-            place = parent;
+    fn parent_of(&self, place: usize) -> Option<usize> {
+        match self.spans.get(place)?.parent {
+            Parent::At(parent) => Some(parent as usize),
+            Parent::None | Parent::Early => None,
         }
-        None
+    }
+
+    /// The place of the first span that only the list names: those come last.
+    fn first_listed(&self) -> usize {
+        self.spans.len().saturating_sub(self.listed.len())
     }
 
     /// The record that a line of this trace is, in its schema.
@@ -412,4 +458,45 @@ fn spans_of(event: &TraceEvent) -> [Option<&str>; 2] {
 /// Places are as many as [`Sequence`] can count: they fit.
 fn short(place: usize) -> Option<u32> {
     u32::try_from(place).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_line_has_no_end_however_long_lines_are() {
+        let text = b"0123456\n01234567\n012345678\n        9\n\nx";
+        let mut lines = Lines::new(&text[..], 8);
+        let mut seen = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            let begins = line.bytes.first().copied();
+            seen.push((
+                line.number,
+                begins,
+                line.whole,
+                line.too_long,
+                line.is_blank(),
+            ));
+        }
+        assert_eq!(
+            seen,
+            [
+                (1, Some(b'0'), true, false, false),
+                (2, Some(b'0'), true, true, false),
+                (3, Some(b'0'), true, true, false),
+                (4, Some(b' '), true, true, false),
+                (5, Some(b'\n'), true, false, true),
+                (6, Some(b'x'), false, false, false),
+            ]
+        );
+        let mut endless = Lines::new(&text[..7], 4);
+        let line = endless.next().unwrap().unwrap();
+        assert!(!line.whole && line.too_long);
+        let said = line.event(&mut LineReader::default()).unwrap_err();
+        assert_eq!(
+            said.to_string(),
+            "the line is longer than 4 B, and no record is"
+        );
+    }
 }
