@@ -159,7 +159,11 @@ fn tell() {
             [] => say!(
                 "nothing was captured: annotated code ran, but no function or loop with #[measured]"
             ),
-            calls => say!("nothing was captured (calls seen: {})", some_of(calls)),
+            calls => say!(
+                "nothing was captured (calls seen: {}): by default it is the 2nd call of a training step; \
+                 CANDLE_PROFILE_STEPS=1 takes the first",
+                some_of(calls)
+            ),
         }
     }
 }

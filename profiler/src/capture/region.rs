@@ -261,8 +261,14 @@ impl Measured {
     #[cold]
     fn left(&mut self) -> Option<Box<Capture>> {
         match std::mem::replace(&mut self.0, State_::Done) {
-            State_::Captured(capture, _active) if capture.panic().is_none() => {
+            State_::Captured(capture, _active) => {
                 capture.end_span();
+                // Asked once: what a panic said is told to the first who asks.
+                let failure = capture.panic();
+                if failure.is_some() {
+                    capture.finish(failure);
+                    return None;
+                }
                 if let Some((recorder, _)) = capture.own.take() {
                     recorder.leave();
                 }
