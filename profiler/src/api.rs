@@ -55,10 +55,12 @@ pub(crate) fn named(name: Box<str>, location: &Location<'_>) -> Box<str> {
     if !name.trim().is_empty() {
         return name;
     }
+    let file = crate::source::short(location.file());
+    let place = format!("{file}:{}:{}", location.line(), location.column());
     crate::say::once(&format!(
-        "{location}: a name is blank; the place stands in for it"
+        "{place}: a name is blank; the place stands in for it"
     ));
-    location.to_string().into()
+    place.into()
 }
 
 /// Measures what happens until the guard is dropped, as a call of the name: see [`macro@crate::measured`].

@@ -3,6 +3,7 @@
 //! Every path that an expansion names starts here, so that a renamed or re-exported crate needs one `crate = path`.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use crate::capture::{Arguments, Details, Key, Measured, Turn, Turns};
 pub use crate::observe::{Observe, ObserveScalar};
@@ -174,10 +175,10 @@ pub fn inner_numbered_text(
 
 /// `format!`, reachable by one absolute path.
 ///
-/// A value that cannot be shown leaves the text unfinished; it must not end the program.
+/// A value that cannot be shown, or that panics, leaves the text unfinished; it must not end the program.
 pub fn format(arguments: fmt::Arguments<'_>) -> String {
     let mut text = String::new();
-    let _ = fmt::write(&mut text, arguments);
+    let _ = catch_unwind(AssertUnwindSafe(|| fmt::write(&mut text, arguments)));
     text
 }
 

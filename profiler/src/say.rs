@@ -1,23 +1,30 @@
 //! The profiler's own words on stderr: one line each, and never a panic where stderr is closed, nor a wait without end
 //! where nobody reads it.
 
+mod stderr;
+
 use std::collections::HashSet;
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use crate::view::text::printable;
 
 /// So many different lines are remembered as said.
 const REMEMBERED: usize = 1024;
 
-/// A pipe that has room takes this much at once.
+/// A pipe that has room takes this much at once (POSIX has it at least 512, and the systems we know 4096).
 const PIECE: usize = 4096;
 
 /// Nobody reads stderr: nothing more is said.
 static MUTE: AtomicBool = AtomicBool::new(false);
 
-/// Writes one line.
+/// Characters of a line; a name in it may be a megabyte.
+const MOST: usize = 16 * 1024;
+
+/// Writes one line. Names in it come from the program, and paths from the disk: nothing in them moves the cursor.
 pub(crate) fn line(arguments: std::fmt::Arguments<'_>) {
-    text(&format!("candle-profiler: {arguments}\n"));
+    let line = printable(&arguments.to_string(), MOST);
+    text(&format!("candle-profiler: {line}\n"));
 }
 
 /// Writes a text of whole lines.
@@ -29,71 +36,19 @@ pub(crate) fn text(text: &str) {
         if MUTE.load(Ordering::Relaxed) {
             return;
         }
-        if !has_room() {
+        if !stderr::has_room() || !stderr::write(piece) {
             MUTE.store(true, Ordering::Relaxed);
             return;
         }
-        // Nobody is left to tell where stderr cannot be written.
-        let _ = write(piece);
     }
-}
-
-/// Not through the standard library's own lock: a program may hold it for as long as it likes, and the writer of the
-/// traces would stand still.
-#[cfg(unix)]
-fn write(piece: &[u8]) -> std::io::Result<()> {
-    use std::os::fd::AsFd;
-    let stderr = std::io::stderr().as_fd().try_clone_to_owned()?;
-    std::fs::File::from(stderr).write_all(piece)
-}
-
-#[cfg(not(unix))]
-fn write(piece: &[u8]) -> std::io::Result<()> {
-    std::io::stderr().lock().write_all(piece)
-}
-
-/// Whether stderr takes a [`PIECE`] now, or within a second. A full pipe that nobody reads would hold the caller, and
-/// the writer of the traces, for ever.
-#[cfg(all(unix, not(miri)))]
-fn has_room() -> bool {
-    use std::ffi::{c_int, c_short};
-
-    /// POSIX, `poll.h`.
-    #[repr(C)]
-    struct PollFd {
-        fd: c_int,
-        events: c_short,
-        revents: c_short,
-    }
-    const STDERR: c_int = 2;
-    const POLLOUT: c_short = 4;
-    const PATIENCE_MS: c_int = 1000;
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    type Count = std::ffi::c_ulong;
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    type Count = std::ffi::c_uint;
-    unsafe extern "C" {
-        fn poll(fds: *mut PollFd, count: Count, milliseconds: c_int) -> c_int;
-    }
-
-    let mut stderr = PollFd {
-        fd: STDERR,
-        events: POLLOUT,
-        revents: 0,
-    };
-    // SAFETY: one structure as POSIX has it, which lives until the call returns.
-    let ready = unsafe { poll(&raw mut stderr, 1, PATIENCE_MS) };
-    // An error, an interruption by a signal for example, is no reason to be silent.
-    ready != 0
-}
-
-#[cfg(not(all(unix, not(miri))))]
-fn has_room() -> bool {
-    true
 }
 
 /// Writes a line that has not been written before.
 pub(crate) fn once(text: &str) {
+    if !crate::capture::is_owner() {
+        // The lock may be held by a thread that this forked child does not have.
+        return;
+    }
     static SAID: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     let all = said.get_or_insert_default();

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 use tests::program::{files, traces};
 
-use crate::{folder, quiet, trace_of};
+use crate::{folder, quiet, trace_of, train};
 
 #[test]
 fn nothing_is_overwritten() {
@@ -169,4 +169,65 @@ fn processes_that_run_side_by_side_never_share_a_file() {
         (traces.len(), runs.len(), files(folder.path()).len()),
         (6, 6, 6)
     );
+}
+
+#[test]
+fn a_rank_that_makes_no_sense_is_told_and_stands_nowhere() {
+    let on = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_SUMMARY", "off"),
+    ];
+    for (rank, world, said) in [
+        (
+            "2",
+            "2",
+            "RANK=2 is not understood: WORLD_SIZE=2, so the last rank is 1; ",
+        ),
+        ("x", "2", "RANK=x is not understood: "),
+        ("-1", "2", "RANK=-1 is not understood: "),
+        ("0", "two", "WORLD_SIZE=two is not understood: "),
+    ] {
+        let folder = folder();
+        let launched = [("RANK", rank), ("WORLD_SIZE", world)];
+        let ran = train(folder.path(), "plain 3", &[&on[..], &launched].concat());
+        let line = ran.only_line();
+        let start = format!("candle-profiler: {said}");
+        assert!(line.starts_with(&start), "{line}");
+        assert!(line.contains("; allowed: a whole number from "), "{line}");
+        assert!(line.ends_with("; traces have no rank"), "{line}");
+        assert_eq!(files(folder.path()), [trace_of(2)]);
+        assert_eq!(traces(folder.path())[0].meta()["tags"], json!({}));
+    }
+    // A program that tells its rank itself knows better.
+    let told = folder();
+    let launched = [("RANK", "x"), on[0]];
+    quiet(told.path(), "rank 3", &launched);
+    assert!(files(told.path())[0].ends_with("-rank6.jsonl"));
+    let off = folder();
+    let ran = train(off.path(), "plain 3", &[("RANK", "x")]);
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn a_folder_in_place_of_the_exact_file_is_told_once() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("d.jsonl")).expect("a folder");
+    let variables = [
+        ("CANDLE_PROFILE", "d.jsonl"),
+        ("CANDLE_PROFILE_STEPS", "2,3"),
+        ("CANDLE_PROFILE_SUMMARY", "off"),
+    ];
+    let ran = train(folder.path(), "plain 3", &variables);
+    assert_eq!(
+        ran.only_line(),
+        "candle-profiler: d.jsonl is a folder, so the trace is d-2.jsonl (CANDLE_PROFILE=d.jsonl/ puts traces into the \
+         folder)"
+    );
+    assert_eq!(
+        files(folder.path()),
+        ["d-2.jsonl", "d-train-model-train_step-step3.jsonl"]
+    );
+    quiet(folder.path(), "plain 3", &[("CANDLE_PROFILE", "d.jsonl/")]);
+    let inside = files(&folder.path().join("d.jsonl"));
+    assert_eq!(inside, ["train-model-train_step-step2.jsonl"]);
 }

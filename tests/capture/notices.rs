@@ -65,6 +65,16 @@ fn a_program_of_which_nothing_was_captured_is_told_so() {
     let line = ran.only_line();
     assert!(line.contains("nothing was captured"), "{line}");
     assert!(line.contains(&format!("{NAME} 1")), "{line}");
+    assert!(
+        line.ends_with(
+            ": by default it is the 2nd call of a training step; CANDLE_PROFILE_STEPS=1 takes the first"
+        ),
+        "{line}"
+    );
+    let first = [on[0], ("CANDLE_PROFILE_STEPS", "1")];
+    let taken = crate::folder();
+    crate::quiet(taken.path(), "plain 1", &first);
+    assert_eq!(files(taken.path()), [trace_of(1)]);
     let ran = train(folder.path(), "unmeasured 3", &on);
     let line = ran.only_line();
     assert!(

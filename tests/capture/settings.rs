@@ -27,6 +27,8 @@ fn a_value_that_is_not_understood_gives_one_line_and_no_profiling() {
             "report, watch, stop, inf",
         ),
         ("CANDLE_PROFILE_BUDGET", "lots", "64MiB"),
+        ("CANDLE_PROFILE_BUDGET", "1KiB", "too small: at least 64KiB"),
+        ("CANDLE_PROFILE_SUMMARY", "stdout", "stderr, off, or a file"),
     ];
     for (variable, value, allowed) in cases {
         let folder = folder();
@@ -66,6 +68,22 @@ fn a_misspelt_variable_is_named_where_profiling_is_on() {
     assert_eq!(files(folder.path()), [trace_of(2)]);
     let ran = train(folder.path(), "plain 4", &slips);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    // A value that is not understood hides none of them.
+    let bad = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_STEPS", "x"),
+        ("CANDLE_PROFILE_TAG", "a=b"),
+    ];
+    let ran = train(folder.path(), "plain 4", &bad);
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    let starts = [
+        "candle-profiler: CANDLE_PROFILE_STEPS=x is not understood: ",
+        "candle-profiler: CANDLE_PROFILE_TAG is no setting and is ignored; the nearest is CANDLE_PROFILE_TAGS",
+    ];
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    for (line, start) in lines.iter().zip(starts) {
+        assert!(line.starts_with(start), "{line}");
+    }
 }
 
 /// The kinds of lines in the trace of one step, recorded with this list of planes.
@@ -205,8 +223,11 @@ fn the_summary_goes_where_it_is_wanted() {
         text.contains("train step 2 on cpu") && text.contains("train step 3 on cpu"),
         "{text}"
     );
-    let ran = train(folder.path(), "plain 3", &to("off"));
-    assert_eq!(ran.stderr, "");
+    for off in ["off", "none", "No", "0"] {
+        let ran = train(folder.path(), "plain 3", &to(off));
+        assert_eq!(ran.stderr, "");
+        assert!(!folder.path().join(off).exists(), "no file of that name");
+    }
     let ran = train(folder.path(), "plain 3", &to("stderr"));
     assert!(ran.stderr.contains("train step 3 on cpu"));
     let ran = train(folder.path(), "plain 3", &to("nowhere/summary.txt"));
@@ -316,7 +337,12 @@ fn a_trace_keeps_within_its_budget_and_counts_what_it_left_out() {
         ("CANDLE_PROFILE_SUMMARY", "off"),
         ("CANDLE_PROFILE_BUDGET", "64KiB"),
     ];
-    train(folder.path(), "flood 2", &variables);
+    let ran = train(folder.path(), "flood 2", &variables);
+    let line = ran.only_line();
+    let start = "candle-profiler: traces/train-modes-flood_step-step2.jsonl: ";
+    assert!(line.starts_with(start), "{line}");
+    assert!(line.contains(" spans and records were left out"), "{line}");
+    assert!(line.contains("a larger CANDLE_PROFILE_BUDGET"), "{line}");
     let written = folder.path().join("traces");
     let path = written.join(&files(&written)[0]);
     let trace = traces(&written).remove(0);
@@ -326,4 +352,14 @@ fn a_trace_keeps_within_its_budget_and_counts_what_it_left_out() {
     let left_out = dropped["train::modes::burst_inner"].as_u64().unwrap();
     assert!(recorded > 100, "{recorded}");
     assert_eq!(recorded + left_out, 2000);
+}
+
+#[test]
+fn a_word_for_no_is_off_and_no_folder() {
+    for no in ["no", "NONE", "Disabled", "false"] {
+        let folder = folder();
+        let ran = train(folder.path(), "plain 3", &[("CANDLE_PROFILE", no)]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{no}");
+        assert_eq!(files(folder.path()), [] as [String; 0]);
+    }
 }

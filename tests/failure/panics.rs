@@ -180,3 +180,44 @@ fn a_call_made_while_its_thread_unwinds_is_captured_like_any_other() {
     assert_eq!(traces[0].named("saving").len(), 1);
     assert!(!traces[0].measured().is("panicked"));
 }
+
+/// What a person would see of it fails.
+struct Shy;
+
+impl std::fmt::Display for Shy {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("not for everybody's eyes")
+    }
+}
+
+#[measured(tags(shy = Shy, epoch = epoch.unwrap(), late = 1))]
+fn tagged(epoch: Option<u32>) -> u32 {
+    span(format!("{}", epoch.unwrap_or(0))).end();
+    7
+}
+
+#[measured(name = "called by {shy}")]
+fn named(shy: Shy) -> u32 {
+    let _ = shy;
+    span("inside").end();
+    8
+}
+
+/// Without the profiler these expressions are never evaluated.
+#[test]
+fn a_panic_in_what_is_only_evaluated_for_the_profiler_ends_nobody() {
+    let (values, traces) = captures(|| (tagged(Some(3)), tagged(None), named(Shy)));
+    assert_eq!(values, (7, 7, 8));
+    let [named, whole, cut] = traces.as_slice() else {
+        panic!("three traces: {}", traces.len());
+    };
+    for trace in &traces {
+        assert_eq!(trace.reason(), None);
+        assert!(trace.spans.iter().all(|span| !span.end.is_null()));
+        assert!(trace.spans.iter().all(|span| !span.is("panicked")));
+    }
+    assert_eq!(whole.meta()["tags"]["epoch"], "3");
+    assert_eq!(whole.meta()["tags"]["late"], "1");
+    assert!(cut.meta()["tags"]["epoch"].is_null());
+    assert_eq!(named.meta()["entrypoint"], "called by ");
+}

@@ -70,8 +70,15 @@ fn links_are_followed_to_folders_and_kept_as_files() {
     link("precious", "exact.jsonl");
     link("nowhere", "dangling.jsonl");
     link("precious", "grown.jsonl.partial");
-    for place in ["linked", "exact.jsonl", "dangling.jsonl", "grown.jsonl"] {
-        assert_eq!(plain_at(folder.path(), place), "", "{place}");
+    for (place, in_the_way) in [
+        ("linked", ""),
+        ("exact.jsonl", "exact.jsonl is there"),
+        ("dangling.jsonl", "dangling.jsonl is there"),
+        ("grown.jsonl", "grown.jsonl.partial was left there"),
+    ] {
+        let said = plain_at(folder.path(), place);
+        assert_eq!(said.is_empty(), in_the_way.is_empty(), "{said}");
+        assert!(said.contains(in_the_way), "{said}");
     }
     assert_eq!(
         fs::read_to_string(path("precious")).expect("the file"),
@@ -270,12 +277,13 @@ fn a_folder_or_a_file_that_may_not_be_written() {
             "{said}"
         );
     }
-    // The trace is a new file, which takes the place of one that an earlier run left, whatever its bits.
+    // A file that may not be written is not replaced either, though the folder would allow it.
     let ran = ran_at("open/run.jsonl");
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    tests::trace::Trace::read(&path("open/run.jsonl"));
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.only_line().contains("becomes open/run-2.jsonl"));
+    tests::trace::Trace::read(&path("open/run-2.jsonl"));
     mode(&path("closed"), 0o755);
-    assert_eq!(files(folder.path()), ["open/run.jsonl"]);
+    assert_eq!(files(folder.path()), ["open/run-2.jsonl", "open/run.jsonl"]);
 }
 
 #[cfg(target_os = "linux")]
@@ -308,6 +316,135 @@ fn a_session_by_hand_on_a_full_device_is_an_error_and_no_panic() {
         },
     );
     assert!(ended.is_err());
+}
+
+/// The name may have been a slip: then the file is somebody's data.
+#[test]
+fn data_under_the_name_of_a_trace_is_kept() {
+    let folder = folder();
+    let path = folder.path().join("train.jsonl");
+    fs::write(&path, "{\"text\":\"my data\"}\n").expect("a file");
+    let said = plain_at(folder.path(), "train.jsonl");
+    assert_eq!(
+        said,
+        "candle-profiler: train.jsonl is there, and no trace of an earlier run that may be replaced: the trace becomes \
+         train-2.jsonl\n"
+    );
+    let kept = fs::read_to_string(&path).expect("the file");
+    assert_eq!(kept, "{\"text\":\"my data\"}\n");
+    assert_eq!(files(folder.path()), ["train-2.jsonl", "train.jsonl"]);
+    // A trace that broke off under this name is not given up either.
+    let folder = self::folder();
+    fs::write(folder.path().join("train.jsonl.partial"), "").expect("a file");
+    let said = plain_at(folder.path(), "train.jsonl");
+    assert_eq!(
+        said,
+        "candle-profiler: train.jsonl.partial was left there: the trace becomes train-2.jsonl\n"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told_once_however_many_steps_are_captured() {
+    let folder = folder();
+    let mount = "mount -t tmpfs -o size=64k none disk && export CANDLE_PROFILE_STEPS=every:1";
+    let Some(output) = on_a_small_disk(folder.path(), mount, "burst 50") else {
+        return;
+    };
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(output.status.success(), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("No space left"), "{said}");
+}
+
+/// Runs the program under a limit of the shell's.
+#[cfg(target_os = "linux")]
+fn limited(folder: &Path, limit: &str, mode: &str) -> tests::program::Ran {
+    let script = format!(
+        "ulimit {limit}; exec {} {mode}",
+        env!("CARGO_BIN_EXE_train")
+    );
+    let variables = [
+        ("CANDLE_PROFILE", "traces"),
+        ("CANDLE_PROFILE_SUMMARY", "off"),
+    ];
+    run("sh", folder, &["-c", &script], &variables)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_of_the_size_of_files_ends_the_trace_and_not_the_program() {
+    let folder = folder();
+    let ran = limited(folder.path(), "-f 16", "flood 3");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let said = ran.only_line();
+    assert!(said.contains("File too large"), "{said}");
+    assert_eq!(
+        files(folder.path()),
+        ["traces/train-modes-flood_step-step2.jsonl.partial"]
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn where_there_is_no_handle_left_that_is_said() {
+    let folder = folder();
+    let ran = limited(folder.path(), "-n 40", "no-handles 3");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"));
+    let said = ran.only_line();
+    assert!(said.contains("Too many open files"), "{said}");
+    assert_eq!(files(folder.path()), [] as [String; 0]);
+}
+
+/// The numbers of closed standard streams are given to the next file: that is not to be the trace, to which the program,
+/// and the profiler, would then go on writing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_trace_never_becomes_stdout_or_stderr() {
+    let folder = folder();
+    let variables = [("CANDLE_PROFILE", "traces")];
+    let ran = run(
+        env!("CARGO_BIN_EXE_train"),
+        folder.path(),
+        &["streams-closed", "3"],
+        &variables,
+    );
+    assert_eq!(ran.code, Some(0));
+    for trace in traces(folder.path()) {
+        assert!(!trace.spans.is_empty());
+    }
+    assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[test]
+fn two_sessions_do_not_write_one_file() {
+    let folder = folder();
+    let path = folder.path().join("trace.jsonl");
+    let run = || ProfileRun::training("step", 1, "cpu");
+    let first = TraceSession::open(&path, run()).expect("a session");
+    if cfg!(unix) {
+        let error = TraceSession::open(&path, run()).err().expect("an error");
+        assert!(error.to_string().contains("writes it"), "{error}");
+    }
+    drop(first.begin_measurement("step"));
+    first.finish().expect("a trace");
+    tests::trace::Trace::read(&path);
+    // Once it is finished the next one may replace it.
+    let next = TraceSession::open(&path, run()).expect("a session");
+    drop(next.begin_measurement("step"));
+    next.finish().expect("a trace");
+}
+
+#[test]
+fn a_name_in_a_line_moves_no_cursor() {
+    let folder = folder();
+    let variables = [("CANDLE_PROFILE", "traces")];
+    let train = env!("CARGO_BIN_EXE_train");
+    let ran = run(train, folder.path(), &["odd-name-once"], &variables);
+    assert_eq!(ran.code, Some(0));
+    let said = ran.only_line();
+    assert!(said.contains(r"new\nline\u{1b}[2J"), "{said}");
+    assert!(!said.contains('\u{1b}') && said.len() < 40_000, "{said}");
 }
 
 #[test]

@@ -216,28 +216,103 @@ fn a_stderr_that_nobody_reads_holds_nobody_for_ever() {
         ("CANDLE_PROFILE", "traces"),
         ("CANDLE_PROFILE_STEPS", "every:1"),
     ];
-    let mut child = command(
-        env!("CARGO_BIN_EXE_train"),
-        folder.path(),
-        &["plain", "150"],
-        &variables,
-    )
-    .spawn()
-    .expect("a child");
+    let train = env!("CARGO_BIN_EXE_train");
+    let mut child = command(train, folder.path(), &["plain", "150"], &variables)
+        .spawn()
+        .expect("a child");
     let pipe = child.stderr.take().expect("stderr");
-    let mut checks = 0;
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("its state") {
-            break status;
-        }
-        checks += 1;
-        if checks == 1200 {
-            child.kill().expect("its end");
-            panic!("the program waits for somebody who reads its stderr");
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    };
+    let status = end_of(child);
     drop(pipe);
     assert!(status.success());
     assert_eq!(traces(folder.path()).len(), 150);
+}
+
+/// How a program ends that must not wait for anybody.
+#[cfg(unix)]
+fn end_of(mut child: std::process::Child) -> std::process::ExitStatus {
+    for _ in 0..1200 {
+        if let Some(status) = child.try_wait().expect("its state") {
+            return status;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    child.kill().expect("its end");
+    panic!("the program waits for somebody who reads its stderr");
+}
+
+/// A terminal says that it has room when there is room for a few bytes.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_that_nobody_reads_holds_nobody_for_ever() {
+    use std::io::{Read, Write};
+    use std::os::unix::fs::OpenOptionsExt;
+
+    const O_NONBLOCK: i32 = 0o4000;
+    const O_NOCTTY: i32 = 0o400;
+    let Some((mut keeper, terminal)) = terminal() else {
+        eprintln!("no terminal can be had here: not checked");
+        return;
+    };
+    let open = |flags| {
+        let mut options = fs::File::options();
+        options.write(true).custom_flags(O_NOCTTY | flags);
+        options.open(&terminal).expect("the terminal")
+    };
+    let mut filler = open(O_NONBLOCK);
+    while filler.write(&[b'x'; 64]).is_ok() {}
+    while filler.write(b"x").is_ok() {}
+    // Room for less than a line.
+    keeper.read_exact(&mut [0; 40]).expect("what was written");
+    let folder = folder();
+    let variables = [("CANDLE_PROFILE", "traces"), ("CANDLE_PROFILE_STEPS", "50")];
+    let train = env!("CARGO_BIN_EXE_train");
+    let mut command = command(train, folder.path(), &["plain", "3"], &variables);
+    let child = command.stderr(open(0)).spawn().expect("a child");
+    assert!(end_of(child).success());
+}
+
+/// A terminal of the system's: who reads what is written to it, and its path.
+#[cfg(target_os = "linux")]
+fn terminal() -> Option<(fs::File, String)> {
+    use std::ffi::{CStr, c_char, c_int};
+    use std::os::fd::FromRawFd;
+
+    const O_RDWR: c_int = 2;
+    const O_NOCTTY: c_int = 0o400;
+    unsafe extern "C" {
+        /// POSIX, `stdlib.h`, as are the others.
+        safe fn posix_openpt(flags: c_int) -> c_int;
+        safe fn grantpt(keeper: c_int) -> c_int;
+        safe fn unlockpt(keeper: c_int) -> c_int;
+        /// The path of the other side.
+        fn ptsname_r(keeper: c_int, path: *mut c_char, length: usize) -> c_int;
+    }
+    let keeper = posix_openpt(O_RDWR | O_NOCTTY);
+    if keeper < 0 || grantpt(keeper) != 0 || unlockpt(keeper) != 0 {
+        return None;
+    }
+    let mut path = [0 as c_char; 128];
+    // SAFETY: the buffer is as long as is said.
+    if unsafe { ptsname_r(keeper, path.as_mut_ptr(), path.len()) } != 0 {
+        return None;
+    }
+    // SAFETY: the call has put a text with its end into the buffer.
+    let path = unsafe { CStr::from_ptr(path.as_ptr()) };
+    // SAFETY: the descriptor was just made and is nobody else's.
+    let keeper = unsafe { fs::File::from_raw_fd(keeper) };
+    Some((keeper, path.to_str().ok()?.to_owned()))
+}
+
+/// A program may have set that a pipe without a reader ends it; what the profiler says must not.
+#[cfg(unix)]
+#[test]
+fn a_stderr_whose_reader_has_gone_ends_nobody() {
+    let folder = folder();
+    let variables = [("CANDLE_PROFILE", "traces")];
+    let train = env!("CARGO_BIN_EXE_train");
+    let mut child = command(train, folder.path(), &["pipe-ends", "3"], &variables)
+        .spawn()
+        .expect("a child");
+    drop(child.stderr.take());
+    assert!(end_of(child).success());
 }

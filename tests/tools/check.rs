@@ -30,6 +30,38 @@ fn a_valid_trace_is_valid_and_its_gaps_are_shown_on_request() {
 }
 
 #[test]
+fn what_was_left_out_for_the_budget_is_told() {
+    let folder = tests::folder();
+    let path = folder.path();
+    let text = golden("all-events.trace10.jsonl").replace(
+        "\"kind\":\"terminal\"",
+        "\"kind\":\"terminal\",\"dropped\":{\"backward, … (src/main.rs:52)\":2,\"softmax\":1200}",
+    );
+    assert!(judge(&text).is_valid());
+    put(path, "small.jsonl", &text);
+    let line = "small.jsonl: valid, complete, 8 spans, 1,202 spans and records left out";
+    let plain = well(path, &["check", "small.jsonl"]);
+    assert_eq!(one_line(&plain), format!("{line} (-w shows them)"));
+    let twice = well(path, &["check", "small.jsonl", "small.jsonl"]);
+    assert_eq!(one_line(&twice), format!("{line} (-w shows them) {line}"));
+    let shown = well(path, &["check", "-w", "small.jsonl"]);
+    assert_eq!(
+        one_line(&shown),
+        format!(
+            "small.jsonl: 1,202 spans and records were left out to keep within the budget (a larger \
+             CANDLE_PROFILE_BUDGET keeps more): 1,200 of softmax, 2 of backward and others (src/main.rs:52) {line}"
+        )
+    );
+    let value = json(path, &["check", "--json", "small.jsonl"]);
+    assert_eq!(value[0]["left_out"]["softmax"], 1200);
+}
+
+/// Sentences as they were before they were broken into lines.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_no_invalid_trace_and_the_others_are_judged() {
     let folder = tests::folder();
     let path = folder.path();

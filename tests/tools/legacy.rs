@@ -50,7 +50,7 @@ fn the_golden_trace_is_read_as_what_it_says() {
     put(folder.path(), "old.jsonl", &text);
     assert_eq!(
         well(folder.path(), &["check", "old.jsonl"]),
-        "old.jsonl: valid, complete, 4 spans, 2 warnings\n"
+        "old.jsonl: valid, complete, 4 spans, 2 warnings (-w shows them)\n"
     );
     let summary = well(folder.path(), &["summary", "old.jsonl"]);
     assert!(

@@ -133,7 +133,8 @@ fn what_are_no_ranks_of_one_step_is_refused() {
     );
     assert_eq!(
         refused(path, &["merge", "r0.jsonl", "r0.jsonl"]),
-        "candle-profile: r0.jsonl and r0.jsonl are both of rank 0; merge takes one trace of each rank"
+        "candle-profile: r0.jsonl and r0.jsonl are both of rank 0; merge takes one trace of each rank: name the \
+         files of one step and run, or give each run a folder of its own"
     );
     put(path, "there.jsonl", "mine");
     put(path, "r1.jsonl", &rank(1, "2026-11-29T21:30:12.000Z").end());

@@ -211,3 +211,84 @@ fn pipes_and_links_of_a_folder_are_passed_over() {
     );
     writer.join().expect("the writer").expect("all is read");
 }
+
+#[test]
+fn unfinished_traces_beside_finished_ones_are_told() {
+    let folder = tests::folder();
+    let path = folder.path();
+    let inside = path.join("traces");
+    std::fs::create_dir(&inside).expect("a folder");
+    put(&inside, "a.jsonl", &golden("all-events.trace10.jsonl"));
+    put(&inside, "b.jsonl.partial", &broken(8));
+    let said = |arguments: &[&str]| {
+        let ran = tool(path, arguments);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.only_line().to_owned()
+    };
+    let start = "candle-profile: traces is read without what is unfinished: ";
+    for command in ["check", "summary"] {
+        assert_eq!(
+            said(&[command, "traces"]),
+            format!(
+                "{start}traces/b.jsonl.partial broke off; to repair: candle-profile repair traces/b.jsonl.partial"
+            )
+        );
+    }
+    put(&inside, "c.jsonl.partial", &broken(8));
+    assert_eq!(
+        said(&["view", "traces", "-o", "page.html"]),
+        format!("{start}2 broke off; to repair: candle-profile repair traces")
+    );
+    let alone = well(path, &["check", "traces/a.jsonl"]);
+    assert!(alone.starts_with("traces/a.jsonl: valid"), "{alone}");
+}
+
+/// A trace whose writer runs: this process, which holds the lock that writers hold.
+#[cfg(unix)]
+#[test]
+fn a_trace_that_is_still_written_is_no_broken_one() {
+    let folder = tests::folder();
+    let path = folder.path();
+    let own = std::process::id();
+    let growing = broken(8).replace("\"run-0-", &format!("\"run-{own}-"));
+    put(path, "x.jsonl.partial", &growing);
+    let writer = std::fs::File::open(path.join("x.jsonl.partial")).expect("the file");
+    writer.lock().expect("a lock");
+    let says = format!("is still being written by process {own}");
+    for arguments in [
+        &["summary", "x.jsonl.partial"][..],
+        &["view", "x.jsonl.partial", "-o", "x.html"],
+        &["export", "x.jsonl.partial", "--to", "folded"],
+    ] {
+        let line = refused(path, arguments);
+        assert_eq!(line, format!("candle-profile: x.jsonl.partial {says}"));
+    }
+    let ran = tool(path, &["check", "x.jsonl.partial"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stdout.contains(&says), "{}", ran.stdout);
+    let line = refused(path, &["check", "."]);
+    assert!(
+        line.ends_with(&format!("; x.jsonl.partial {says}")),
+        "{line}"
+    );
+    assert!(refused(path, &["summary", "x.jsonl"]).contains(&format!("which {says}")));
+    put(path, "y.jsonl.partial", &broken(8));
+    let line = refused(path, &["check", "."]);
+    assert!(
+        line.ends_with(
+            "; 1 broke off, 1 is still being written; to repair: candle-profile repair ."
+        ),
+        "{line}"
+    );
+    drop(writer);
+    // Without the lock it may be another program of that number.
+    let line = refused(path, &["summary", "x.jsonl.partial"]);
+    assert_eq!(
+        line,
+        format!(
+            "candle-profile: x.jsonl.partial seems to be still written by process {own} (if that is another program: \
+             candle-profile repair --force x.jsonl.partial)"
+        )
+    );
+    assert!(refused(path, &["repair", "x.jsonl.partial"]).contains("--force"));
+}

@@ -15,7 +15,7 @@ use crate::say::say;
 
 /// The calls of one measured name, counted from 1 whatever the type arguments.
 pub(crate) struct Counter {
-    pub(crate) name: Box<str>,
+    pub(crate) name: Arc<str>,
     pub(crate) kind: Kind,
     calls: AtomicU64,
     last_step: Mutex<Option<i128>>,
@@ -55,13 +55,19 @@ pub(crate) struct Call {
 struct Counters {
     /// Call sites whose name is the same at each call.
     by_site: HashMap<usize, Arc<Counter>>,
-    by_name: HashMap<Box<str>, Arc<Counter>>,
+    by_name: HashMap<Arc<str>, Arc<Counter>>,
+    /// Bytes of the names.
+    bytes: usize,
     /// `capture_next` of names not seen yet.
     wished: Vec<(String, u64)>,
 }
 
 /// So many names are counted: a program that puts the number of each call into its name would take more and more memory.
 const MOST_NAMES: usize = 1 << 16;
+/// Bytes of these names.
+const MOST_BYTES: usize = 32 << 20;
+/// Names that `capture_next` is asked for before they are seen.
+const MOST_WISHED: usize = 1024;
 
 static COUNTERS: Mutex<Option<Counters>> = Mutex::new(None);
 
@@ -126,8 +132,9 @@ fn say_that_names_are_too_many(name: &str) {
     if !SAID.swap(true, Ordering::Relaxed) {
         let name: String = name.chars().take(80).collect();
         say!(
-            "there are {MOST_NAMES} measured names: calls under further ones, of which {name:?} is the first, are neither \
-             counted nor captured"
+            "there are {MOST_NAMES} measured names, or {} MiB of them: calls under further ones, of which {name:?} is the \
+             first, are neither counted nor captured",
+            MOST_BYTES >> 20
         );
     }
 }
@@ -155,17 +162,24 @@ pub fn capture_next(name: &str, calls: u64) {
     let counters = counters.get_or_insert_default();
     let mut known = false;
     for counter in counters.by_name.values().filter(|counter| counter.is(name)) {
-        counter.forced.fetch_add(calls, Ordering::Relaxed);
+        let more = |forced: u64| Some(forced.saturating_add(calls));
+        let _ = counter
+            .forced
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         known = true;
     }
     if !known {
+        let full = counters.wished.len() >= MOST_WISHED;
         match counters
             .wished
             .iter_mut()
             .find(|(wished, _)| wished == name)
         {
             Some((_, wished)) => *wished = wished.saturating_add(calls),
-            None => counters.wished.push((name.to_owned(), calls)),
+            None if !full => {
+                counters.wished.push((name.to_owned(), calls));
+            }
+            None => {}
         }
     }
 }
@@ -175,11 +189,13 @@ impl Counters {
         if let Some(counter) = self.by_name.get(name) {
             return Some(Arc::clone(counter));
         }
-        if self.by_name.len() >= MOST_NAMES {
+        if self.by_name.len() >= MOST_NAMES || self.bytes + name.len() > MOST_BYTES {
             return None;
         }
+        self.bytes += name.len();
+        let name: Arc<str> = name.into();
         let mut counter = Counter {
-            name: name.into(),
+            name: Arc::clone(&name),
             kind,
             calls: AtomicU64::new(0),
             last_step: Mutex::new(None),
@@ -199,7 +215,7 @@ impl Counters {
             !is
         });
         let counter = Arc::new(counter);
-        self.by_name.insert(name.into(), Arc::clone(&counter));
+        self.by_name.insert(name, Arc::clone(&counter));
         Some(counter)
     }
 }

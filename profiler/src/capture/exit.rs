@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use super::counter;
 use super::fork::is_owner;
-use super::schedule::Seen;
+use super::schedule::{Seen, some_of};
 use super::state;
 use crate::instrument::Shared;
-use crate::record::{End, Session};
+use crate::record::{End, Session, start_writer};
 use crate::say::say;
 use crate::thread::lock_until;
 
-/// Captures that may be open.
-static OPEN: Mutex<Vec<Weak<Session>>> = Mutex::new(Vec::new());
+/// Captures that may be open; `None`: the program has come to its end, and none is opened any more.
+static OPEN: Mutex<Option<Vec<Weak<Session>>>> = Mutex::new(Some(Vec::new()));
 
 unsafe extern "C" {
     /// C standard, `stdlib.h`: calls `callback` when the process ends by `exit` or by a return from `main`.
@@ -36,12 +36,29 @@ pub(super) fn register() {
     });
 }
 
-/// Remembers a capture that the end of the program must close.
+/// Remembers a capture that the end of the program must close, or closes it where that has come: other threads may go
+/// on for a while.
 pub(super) fn remember(session: &Arc<Session>) {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    open.retain(|session| session.strong_count() > 0);
-    open.push(Arc::downgrade(session));
+    match &mut *open {
+        Some(open) => {
+            open.retain(|session| session.strong_count() > 0);
+            open.push(Arc::downgrade(session));
+        }
+        None => {
+            session.end(End::Failed(EXITED.to_owned()));
+        }
+    }
 }
+
+/// Whether the program has come to its end.
+pub(super) fn has_begun() -> bool {
+    OPEN.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .is_none()
+}
+
+const EXITED: &str = "the process exited inside the measured region";
 
 /// The same for a session by hand.
 pub(crate) fn remember_by_hand(session: &Arc<Shared>) {
@@ -75,25 +92,35 @@ fn end_by_hand() {
 }
 
 fn finish_all() {
-    let open = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
+    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let open = open.unwrap_or_default();
     let mut open: Vec<Arc<Session>> = open.iter().filter_map(Weak::upgrade).collect();
-    let reason = "the process exited inside the measured region";
-    open.retain(|session| session.end(End::Failed(reason.to_owned())));
+    open.retain(|session| session.end(End::Failed(EXITED.to_owned())));
     // Where the writer hangs, it is waited for once.
-    open.iter().all(|session| session.wait().is_some());
+    if open.iter().all(|session| session.wait().is_some()) {
+        publish_kept();
+    }
+}
+
+/// Gives the captures that were kept aside their names: by the writer, which has made them, so that a disk that does not
+/// answer holds nobody.
+fn publish_kept() {
     for counter in counter::all() {
         let kept = counter.kept().take();
-        if let Some(kept) = kept.filter(|_| counter.pick().publish_kept()) {
-            match kept.commit() {
-                Ok(path) => {
-                    say!(
-                        "{} ran nothing annotated; its trace is {}",
-                        counter.name,
-                        path.display()
-                    );
-                }
-                Err(error) => say!("{error}"),
+        let Some(kept) = kept.filter(|_| counter.pick().publish_kept()) else {
+            continue;
+        };
+        let published = start_writer().and_then(|writer| writer.ask(|| kept.commit(), drop));
+        match published {
+            Ok(Some(path)) => {
+                say!(
+                    "{} ran nothing annotated; its trace is {}",
+                    counter.name,
+                    path.display()
+                );
             }
+            Ok(None) => return state::writer_hangs(),
+            Err(error) => say!("{error}"),
         }
     }
 }
@@ -125,14 +152,17 @@ fn tell() {
     } else if let Some(line) = state.settings.schedule.unreached(&seen) {
         say!("{line}");
     } else if !state.captured.load(Ordering::Relaxed) {
-        match seen
+        let calls = seen
             .iter()
-            .map(|seen| format!("{} {}", seen.name, seen.calls))
-            .reduce(|a, b| format!("{a}, {b}"))
-        {
-            Some(calls) => say!("nothing was captured (calls seen: {calls})"),
-            None => say!(
+            .map(|seen| format!("{} {}", seen.name, seen.calls));
+        match calls.collect::<Vec<_>>().as_slice() {
+            [] => say!(
                 "nothing was captured: annotated code ran, but no function or loop with #[measured]"
+            ),
+            calls => say!(
+                "nothing was captured (calls seen: {}): by default it is the 2nd call of a training step; \
+                 CANDLE_PROFILE_STEPS=1 takes the first",
+                some_of(calls)
             ),
         }
     }

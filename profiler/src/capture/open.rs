@@ -24,6 +24,7 @@ use crate::record::{self, Closing, Output, Session};
 use crate::say::say;
 use crate::trace::{TimingMode, TraceRunMeta, stamp};
 use crate::view::summary::{Digest, Meta};
+use crate::view::text::shell_word;
 
 /// A call that is to be captured.
 pub(super) struct Wanted<'a> {
@@ -41,6 +42,10 @@ pub(super) struct Wanted<'a> {
 /// Opens a capture; `None` where that cannot be, which has been said.
 pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Session>> {
     panics::watch();
+    if exit::has_begun() {
+        end_pick(&wanted.call.counter, wanted.picked, Ended::Withdrawn);
+        return None;
+    }
     let counter = &wanted.call.counter;
     let step = wanted.step.unwrap_or(i128::from(wanted.number));
     let (writer, Reserved { file, reservation }) = match reserve(state, wanted.call, step) {
@@ -52,13 +57,21 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
         }
         Err(error) => {
             if !state.broken.swap(true, Ordering::Relaxed) {
-                say!("no trace can be written: {error}");
+                say!(
+                    "no trace can be written: {error}; the program goes on without (CANDLE_PROFILE chooses the folder)"
+                );
             }
             state.reached(&counter.name, step);
             end_pick(counter, wanted.picked, Ended::Withdrawn);
             return None;
         }
     };
+    if exit::has_begun() {
+        // It came while the file was made.
+        end_pick(counter, wanted.picked, Ended::Withdrawn);
+        let _ = writer.ask(move || Ok(reservation.discard()), drop);
+        return None;
+    }
     let meta = meta(state, &wanted);
     resident::own(record::prepare);
     let mut digest = Digest::new();
@@ -110,6 +123,8 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
     exit::remember(&session);
     Some(session)
 }
+
+const NO_MORE: &str = "nothing more is captured";
 
 /// The file of a new trace.
 struct Reserved {
@@ -320,14 +335,21 @@ fn ending(
             {
                 kept.discard();
             }
+            // One line for a disk that is full, not one for each step.
+            let is_first = !state.broken.swap(true, Ordering::Relaxed);
             if closing.empty {
                 reservation.discard();
-                return say!("{}: {error}", call.counter.name);
+                if is_first {
+                    say!("{}: {error}; {NO_MORE}", call.counter.name);
+                }
+                return;
             }
             let partial = reservation.keep_partial();
             return say!(
-                "{}: {error}; the trace ends where that happened",
-                partial.display()
+                "{}: {error}; the trace ends where that happened, and {NO_MORE}; to read it: candle-profile repair {} \
+                 -o OTHER/PLACE.jsonl",
+                partial.display(),
+                shell_word(&partial)
             );
         }
         match fate {

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use super::settings::Complaint;
+
 /// A process's place among those of one distributed run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rank {
@@ -11,53 +13,136 @@ pub(crate) struct Rank {
     pub(crate) world: Option<u64>,
 }
 
-/// Launchers' variables: rank, world size, and whether the rank counts without a world size.
-///
-/// Only `RANK` does: schedulers set the others for lone processes too, and then leave out the size.
-const LAUNCHERS: [(&str, &str, bool); 4] = [
-    ("RANK", "WORLD_SIZE", true),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", false),
-    ("PMI_RANK", "PMI_SIZE", false),
-    ("SLURM_PROCID", "SLURM_NTASKS", false),
+/// What the launchers' variables say.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) rank: Option<Rank>,
+    /// The first that makes no sense.
+    pub(crate) refused: Option<Complaint>,
+}
+
+/// The variables of a launcher.
+struct Launcher {
+    rank: &'static str,
+    world: &'static str,
+    /// Whether a rank counts without a world size. Only `RANK` does: schedulers set the others for lone processes too,
+    /// and then leave out the size.
+    alone: bool,
+}
+
+const LAUNCHERS: [Launcher; 4] = [
+    Launcher {
+        rank: "RANK",
+        world: "WORLD_SIZE",
+        alone: true,
+    },
+    Launcher {
+        rank: "OMPI_COMM_WORLD_RANK",
+        world: "OMPI_COMM_WORLD_SIZE",
+        alone: false,
+    },
+    Launcher {
+        rank: "PMI_RANK",
+        world: "PMI_SIZE",
+        alone: false,
+    },
+    Launcher {
+        rank: "SLURM_PROCID",
+        world: "SLURM_NTASKS",
+        alone: false,
+    },
 ];
 
-impl Rank {
-    /// The first launcher's rank that makes sense. The variables are other programs', so what
-    /// makes none is passed over in silence; so is a world of one, where a rank says nothing.
-    pub(crate) fn read(get: &dyn Fn(&str) -> Option<OsString>) -> Option<Rank> {
-        LAUNCHERS
-            .iter()
-            .find_map(|&(rank, world, alone)| Rank::of_launcher(get(rank)?, get(world), alone))
-    }
+/// What a rank may be.
+const RANKS: &str = "a whole number from 0, below the number of processes";
+/// What a world size may be.
+const SIZES: &str = "a whole number from 1";
 
-    fn of_launcher(rank: OsString, world: Option<OsString>, alone: bool) -> Option<Rank> {
-        let rank = number(&rank)?;
-        match world {
-            None => alone.then_some(Rank { rank, world: None }),
-            Some(world) => {
-                let world = number(&world)?;
-                (world > 1 && rank < world).then_some(Rank {
-                    rank,
-                    world: Some(world),
-                })
+/// Looks a variable up.
+type Get<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+impl Rank {
+    /// The first launcher's rank that makes sense. In a world of one a rank says nothing.
+    pub(crate) fn read(get: Get<'_>) -> Told {
+        let mut told = Told::default();
+        for launcher in &LAUNCHERS {
+            match launcher.read(get) {
+                Ok(None) => {}
+                Ok(rank) => {
+                    told.rank = rank;
+                    break;
+                }
+                Err(complaint) => {
+                    told.refused.get_or_insert(complaint);
+                }
             }
         }
+        told
     }
 }
 
-fn number(text: &OsString) -> Option<u64> {
-    text.to_str()?.trim().parse().ok()
+impl Launcher {
+    fn read(&self, get: Get<'_>) -> Result<Option<Rank>, Complaint> {
+        let Some(rank) = text(get, self.rank) else {
+            return Ok(None);
+        };
+        let world = text(get, self.world);
+        if world.is_none() && !self.alone {
+            return Ok(None);
+        }
+        let number_of_rank = number(self.rank, &rank, RANKS)?;
+        let world = world.map(|world| match number(self.world, &world, SIZES)? {
+            0 => {
+                let why = "there is at least this process".to_owned();
+                Err(Complaint::new(self.world, &world, why, SIZES))
+            }
+            world => Ok(world),
+        });
+        let world = world.transpose()?;
+        if let Some(world) = world.filter(|world| number_of_rank >= *world) {
+            let why = format!("{}={world}, so the last rank is {}", self.world, world - 1);
+            return Err(Complaint::new(self.rank, &rank, why, RANKS));
+        }
+        let rank = Rank {
+            rank: number_of_rank,
+            world,
+        };
+        Ok(Some(rank).filter(|_| world != Some(1)))
+    }
+}
+
+/// A variable that is set; blank is not.
+fn text(get: Get<'_>, variable: &str) -> Option<String> {
+    let value = get(variable)?.to_string_lossy().trim().to_owned();
+    Some(value).filter(|value| !value.is_empty())
+}
+
+fn number(variable: &'static str, text: &str, allowed: &'static str) -> Result<u64, Complaint> {
+    text.parse().map_err(|_| {
+        let why = "it is no such number".to_owned();
+        Complaint::new(variable, text, why, allowed)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(environment: &[(&str, &str)]) -> Option<Rank> {
+    fn told(environment: &[(&str, &str)]) -> Told {
         Rank::read(&|name| {
             let found = environment.iter().find(|(key, _)| *key == name)?;
             Some(OsString::from(found.1))
         })
+    }
+
+    fn read(environment: &[(&str, &str)]) -> Option<Rank> {
+        told(environment).rank
+    }
+
+    fn refused(environment: &[(&str, &str)]) -> Option<String> {
+        let told = told(environment);
+        assert!(told.rank.is_none() || told.refused.is_none());
+        told.refused.map(|complaint| complaint.to_string())
     }
 
     fn rank(rank: u64, world: u64) -> Option<Rank> {
@@ -104,5 +189,45 @@ mod tests {
                 world: None
             })
         );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told_and_what_says_nothing_is_not() {
+        let of = |rank, world| refused(&[("RANK", rank), ("WORLD_SIZE", world)]);
+        assert_eq!(
+            of("2", "2").unwrap(),
+            "RANK=2 is not understood: WORLD_SIZE=2, so the last rank is 1; allowed: a whole number from 0, below the \
+             number of processes"
+        );
+        for rank in ["x", "-1", "1.5", "99999999999999999999999"] {
+            let line = of(rank, "2").unwrap();
+            let start = format!("RANK={rank} is not understood: it is no such number; allowed: ");
+            assert!(line.starts_with(&start), "{line}");
+        }
+        for world in ["x", "0", "-2"] {
+            let line = of("0", world).unwrap();
+            assert!(
+                line.starts_with(&format!("WORLD_SIZE={world} is not")),
+                "{line}"
+            );
+            assert!(line.ends_with("allowed: a whole number from 1"), "{line}");
+        }
+        assert!(refused(&[("RANK", "x")]).is_some());
+        assert!(of("1", "1").is_some());
+        let slurm = [("SLURM_PROCID", "7"), ("SLURM_NTASKS", "6")];
+        assert!(refused(&slurm).unwrap().starts_with("SLURM_PROCID=7 "));
+        for silent in [
+            &[("RANK", "0"), ("WORLD_SIZE", "1")][..],
+            &[("RANK", ""), ("WORLD_SIZE", "x")],
+            &[("WORLD_SIZE", "x")],
+            &[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")],
+            &[("SLURM_PROCID", "3")],
+            &[("RANK", "3")],
+        ] {
+            assert_eq!(refused(silent), None, "{silent:?}");
+        }
+        let told = told(&[("RANK", "x"), ("PMI_RANK", "1"), ("PMI_SIZE", "2")]);
+        assert_eq!(told.rank, rank(1, 2));
+        assert!(told.refused.is_some(), "another's rank is taken instead");
     }
 }

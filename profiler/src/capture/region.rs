@@ -1,7 +1,8 @@
 //! A measured call: counted, captured where it is selected, and closed whatever way it ends.
 
 use std::cell::Cell;
-use std::fmt::{self, Write};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -77,9 +78,7 @@ impl Details {
 
     /// `tags(key = EXPR)`
     pub fn tag(&mut self, key: &'static str, value: impl fmt::Display) {
-        let mut text = String::new();
-        // A value that cannot be shown has an empty tag; it must not end the program.
-        let _ = write!(text, "{value}");
+        let text = crate::private::format(format_args!("{value}"));
         self.tags.push((key.to_owned(), text));
     }
 
@@ -198,7 +197,7 @@ impl Measured {
             return Self::off();
         }
         let mut asked = Key::default();
-        key(&mut asked);
+        asking("name or step", || key(&mut asked));
         let Some(counter) = counter::of(site, asked.name.as_deref()) else {
             return Self::off();
         };
@@ -262,8 +261,14 @@ impl Measured {
     #[cold]
     fn left(&mut self) -> Option<Box<Capture>> {
         match std::mem::replace(&mut self.0, State_::Done) {
-            State_::Captured(capture, _active) if capture.panic().is_none() => {
+            State_::Captured(capture, _active) => {
                 capture.end_span();
+                // Asked once: what a panic said is told to the first who asks.
+                let failure = capture.panic();
+                if failure.is_some() {
+                    capture.finish(failure);
+                    return None;
+                }
                 if let Some((recorder, _)) = capture.own.take() {
                     recorder.leave();
                 }
@@ -326,7 +331,7 @@ pub(crate) fn async_call(
         return AsyncSpan::none();
     }
     let mut asked = Key::default();
-    key(&mut asked);
+    asking("name or step", || key(&mut asked));
     let Some(counter) = counter::of(site, asked.name.as_deref()) else {
         return AsyncSpan::none();
     };
@@ -349,7 +354,7 @@ pub(crate) fn async_inside(
     key: impl FnOnce(&mut Key),
 ) -> AsyncSpan {
     let mut asked = Key::default();
-    key(&mut asked);
+    asking("name or step", || key(&mut asked));
     AsyncSpan::begin_measured(recorder, source(site, asked.name))
 }
 
@@ -370,6 +375,16 @@ fn source(site: &'static CallSite, name: Option<String>) -> SpanSource {
     match name {
         None => SpanSource::Site(site),
         Some(name) => SpanSource::Named(site, name.into()),
+    }
+}
+
+/// Evaluates the program's own expressions, which it would not without the profiler: a panic in them must not end it.
+fn asking(what: &str, ask: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(ask)).is_err() {
+        crate::say::once(&format!(
+            "an expression of the {what} of a measured call panicked; what follows it is left out"
+        ));
+        drop(take_last());
     }
 }
 
@@ -445,7 +460,7 @@ fn select(
     }
     let pending = Pending(picked.then_some(counter));
     let mut told = Details::default();
-    details(&mut told);
+    asking("details", || details(&mut told));
     pending.settled();
     let wanted = open::Wanted {
         call,

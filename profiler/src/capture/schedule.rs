@@ -164,7 +164,7 @@ impl fmt::Display for Seen<'_> {
 }
 
 /// The first few of a list, and how many are left.
-fn some_of<S: AsRef<str>>(all: &[S]) -> String {
+pub(super) fn some_of<S: AsRef<str>>(all: &[S]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<&str> = all.iter().take(SHOWN).map(AsRef::as_ref).collect();
     let shown = shown.join(", ");

@@ -63,6 +63,12 @@ pub(crate) fn state() -> Option<&'static State> {
         }
         fork::register();
         exit::register();
+        say_of_rank(&settings);
+        if let Target::File(path) = &mut settings.target
+            && let Ok(absolute) = std::path::absolute(&*path)
+        {
+            *path = absolute;
+        }
         if let SummaryTo::File(path) = &mut settings.summary
             && let Ok(absolute) = std::path::absolute(&*path)
         {
@@ -87,17 +93,35 @@ pub(crate) fn state() -> Option<&'static State> {
 
 /// What the environment asks for. Names that look like settings and are none are told, where it asks for anything.
 fn from_environment(get: &dyn Fn(&str) -> Option<OsString>) -> Settings {
-    let settings = Settings::read(get).unwrap_or_else(|complaint| {
+    let read = Settings::read(get);
+    // A value is only refused where the environment asks for something.
+    let is_off = matches!(&read, Ok(settings) if settings.target == Target::Off);
+    let settings = read.unwrap_or_else(|complaint| {
         say!("{complaint}; profiling stays off");
         Settings::off()
     });
-    if settings.target != Target::Off {
+    if !is_off {
         let names = std::env::vars_os().map(|(name, _)| name);
         for line in misspelt(names) {
             say!("{line}");
         }
     }
     settings
+}
+
+/// Ranks that are not told apart take each other's names, so a rank that makes no sense is worth a line, where the
+/// program has not told it itself.
+fn say_of_rank(settings: &Settings) {
+    let set = *RANK.lock().unwrap_or_else(PoisonError::into_inner);
+    if let (Some(complaint), None) = (&settings.refused_rank, set) {
+        match settings.rank {
+            None => say!("{complaint}; traces have no rank"),
+            Some(rank) => say!(
+                "{complaint}; another variable's rank is taken: {}",
+                rank.rank
+            ),
+        }
+    }
 }
 
 /// The settings, if annotated code has run and profiling is on.

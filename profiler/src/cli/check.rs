@@ -1,5 +1,6 @@
 //! `candle-profile check`: every rule of the format.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -8,7 +9,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Verdict, input, output};
-use crate::trace::{HealthSeverity, TraceHealth, analyze_health};
+use crate::trace::{HealthSeverity, TraceDocument, TraceHealth, analyze_health};
+use crate::view::summary::LeftOut;
 use crate::view::text::counted;
 
 /// Judge traces by every rule of the format.
@@ -24,7 +26,7 @@ pub(super) struct Arguments {
     /// Say it as JSON (an array of candle-profiler/check/1)
     #[arg(long)]
     json: bool,
-    /// Show warnings too
+    /// Show warnings too, and what was left out for the budget
     #[arg(long, short)]
     warnings: bool,
 }
@@ -38,6 +40,7 @@ enum Found {
     Judged {
         spans: usize,
         health: TraceHealth,
+        left_out: BTreeMap<String, u64>,
     },
 }
 
@@ -54,11 +57,14 @@ impl Found {
 pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict> {
     let mut verdict = Verdict::Well;
     let mut list = Vec::new();
+    // What shows the rest is said once.
+    let mut hint = !arguments.warnings;
     for input in input::all(&arguments.traces)? {
         let found = match input.checked_document() {
             Ok(Ok(document)) => Found::Judged {
                 spans: document.spans.len(),
                 health: analyze_health(&document),
+                left_out: left_out(&document),
             },
             Ok(Err(fault)) => Found::Unreadable(fault),
             Err(error) => {
@@ -69,7 +75,10 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
         verdict = verdict.max(found.verdict());
         match arguments.json {
             true => list.push(as_json(&input.name(), &found)),
-            false => tell(out, &input.name(), &found, arguments.warnings)?,
+            false => {
+                let left = tell(out, &input.name(), &found, arguments.warnings, hint)?;
+                hint &= !left;
+            }
         }
     }
     if arguments.json {
@@ -78,22 +87,48 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Verdict>
     Ok(verdict)
 }
 
-fn tell(out: &mut dyn Write, name: &str, found: &Found, warnings: bool) -> Result<()> {
-    let (spans, health) = match found {
+/// What found no room in the trace's budget.
+fn left_out(document: &TraceDocument) -> BTreeMap<String, u64> {
+    let extra = document.terminal.extra.as_deref();
+    let dropped = extra.and_then(|extra| extra.dropped.clone());
+    dropped.unwrap_or_default()
+}
+
+/// Whether it said how the rest is shown, as it may where there is a rest and `hint` says so.
+fn tell(
+    out: &mut dyn Write,
+    name: &str,
+    found: &Found,
+    warnings: bool,
+    hint: bool,
+) -> Result<bool> {
+    let (spans, health, counts) = match found {
         // It was said where faults are.
-        Found::Unusable(_) => return Ok(()),
+        Found::Unusable(_) => return Ok(false),
         Found::Unreadable(fault) => {
             // The fault begins with the name.
             output::sentence(out, fault)?;
-            return output::sentence(out, &format!("{name}: invalid"));
+            output::sentence(out, &format!("{name}: invalid"))?;
+            return Ok(false);
         }
-        Found::Judged { spans, health } => (*spans, health),
+        Found::Judged {
+            spans,
+            health,
+            left_out,
+        } => (*spans, health, left_out),
     };
+    let mut left_out = LeftOut::default();
+    for (name, count) in counts {
+        left_out.add(name, *count);
+    }
     for issue in &health.issues {
         if issue.severity == HealthSeverity::Error || warnings {
             let text = format!("{}: {} ({})", issue.severity, issue.message, issue.code);
             output::sentence(out, &format!("{name}: {text}"))?;
         }
+    }
+    if let Some(text) = left_out.sentence().filter(|_| warnings) {
+        output::sentence(out, &format!("{name}: {text}"))?;
     }
     let verdict = if health.structurally_valid {
         "valid"
@@ -114,7 +149,15 @@ fn tell(out: &mut dyn Write, name: &str, found: &Found, warnings: bool) -> Resul
             line += &format!(", {}", counted(number as u64, one, many));
         }
     }
-    output::sentence(out, &line)
+    if !left_out.is_empty() {
+        line += &format!(", {} left out", left_out.counted());
+    }
+    let hinted = hint && (gaps > 0 || !left_out.is_empty());
+    if hinted {
+        line += " (-w shows them)";
+    }
+    output::sentence(out, &line)?;
+    Ok(hinted)
 }
 
 fn as_json(name: &str, found: &Found) -> serde_json::Value {
@@ -131,7 +174,11 @@ fn as_json(name: &str, found: &Found) -> serde_json::Value {
             "valid": false,
             "fault": fault,
         }),
-        Found::Judged { spans, health } => json!({
+        Found::Judged {
+            spans,
+            health,
+            left_out,
+        } => json!({
             "schema": "candle-profiler/check/1",
             "trace": name,
             "valid": health.structurally_valid,
@@ -139,6 +186,7 @@ fn as_json(name: &str, found: &Found) -> serde_json::Value {
             "spans": spans,
             "issues": health.issues,
             "coverage": health.coverage,
+            "left_out": left_out,
         }),
     }
 }

@@ -8,12 +8,13 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::output;
+use super::unfinished::{self, Unfinished};
 use crate::trace::read::TORN;
 use crate::trace::sequence::CUT_OFF;
 use crate::trace::{TraceDocument, parse_trace_reader};
 use crate::view::diff::Facts;
 use crate::view::summary::{self, Fed};
-use crate::view::text::{printable, shell_word};
+use crate::view::text::printable;
 
 /// Files smaller than this are read before a bar could be seen.
 const LARGE: u64 = 16 << 20;
@@ -86,6 +87,15 @@ fn expand(argument: &Path, kind: Kind) -> Result<Vec<Input>> {
     if paths.is_empty() {
         bail!(nothing_found(argument, kind)?);
     }
+    if kind == Kind::Whole && argument.is_dir() {
+        let unfinished = in_folder(argument, Kind::Broken)?;
+        if let Some(text) = unfinished::some(&unfinished, argument) {
+            output::note(&format!(
+                "{} is read without what is unfinished: {text}",
+                argument.display()
+            ));
+        }
+    }
     paths.sort_by_cached_key(|path| natural(&path.to_string_lossy()));
     Ok(paths.into_iter().map(|path| Input { path }).collect())
 }
@@ -147,20 +157,14 @@ fn nothing_found(argument: &Path, kind: Kind) -> Result<String> {
         true => in_folder(argument, Kind::Broken)?,
         false => matching(&format!("{name}{ending}"))?,
     };
-    Ok(match broken.as_slice() {
-        [] => said,
-        [only] => format!("{said}; {} broke off; {}", only.display(), to_repair(only)),
-        all if is_folder => format!("{said}; {} broke off; {}", all.len(), to_repair(argument)),
-        all => {
-            let pattern = format!("{name}{ending}");
-            let hint = to_repair(Path::new(&pattern));
-            format!("{said}; {} broke off; {hint}", all.len())
-        }
+    let all_of_them = match is_folder {
+        true => argument.to_owned(),
+        false => PathBuf::from(format!("{name}{ending}")),
+    };
+    Ok(match unfinished::some(&broken, &all_of_them) {
+        Some(unfinished) => format!("{said}; {unfinished}"),
+        None => said,
     })
-}
-
-fn to_repair(path: &Path) -> String {
-    format!("to repair: candle-profile repair {}", shell_word(path))
 }
 
 /// A name in parts, so that `step10` comes after `step9`.
@@ -229,9 +233,17 @@ impl Input {
         partial.push(".partial");
         let partial = PathBuf::from(partial);
         let name = self.name();
-        match !self.path.exists() && partial.is_file() {
-            true => format!("open {name}, which broke off ({})", to_repair(&partial)),
-            false => format!("open {name}"),
+        if self.path.exists() || !partial.is_file() {
+            return format!("open {name}");
+        }
+        match Unfinished::of(&partial) {
+            Unfinished::Broken(partial) => {
+                format!(
+                    "open {name}, which broke off ({})",
+                    unfinished::to_repair(&partial)
+                )
+            }
+            growing => format!("open {name}, which {growing}"),
         }
     }
 
@@ -272,14 +284,14 @@ impl Input {
         } else {
             ": "
         };
-        let mut text = format!("{}{separator}{text}", self.name());
-        let torn = [CUT_OFF, TORN];
-        if torn.iter().any(|torn| text.ends_with(torn))
-            && let Some(path) = self.file()
-        {
-            text += &format!("; {}", to_repair(path));
+        let whole = format!("{}{separator}{text}", self.name());
+        let torn = [CUT_OFF, TORN].iter().any(|torn| text.ends_with(torn));
+        match self.file().filter(|_| torn).map(Unfinished::of) {
+            None => anyhow!("{whole}"),
+            Some(Unfinished::Broken(path)) => anyhow!("{whole}; {}", unfinished::to_repair(&path)),
+            // What is missing is still to come.
+            Some(growing) => anyhow!("{} {growing}", self.name()),
         }
-        anyhow!("{text}")
     }
 }
 

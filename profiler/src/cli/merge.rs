@@ -20,7 +20,7 @@ use crate::view::merge::{self, merge};
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
-    /// One trace of each rank
+    /// One trace of each rank, such as 'traces/*-step2-rank*.jsonl'
     #[arg(required = true)]
     traces: Vec<PathBuf>,
     /// The merged trace (standard output if left out)

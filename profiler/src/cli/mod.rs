@@ -14,6 +14,7 @@ mod merge;
 mod output;
 mod repair;
 mod summary;
+mod unfinished;
 mod view;
 
 /// Reads the traces of candle-profiler.

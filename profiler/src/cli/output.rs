@@ -66,6 +66,11 @@ pub(super) fn warn(text: &str) {
     said(&format!("warning: {text}"));
 }
 
+/// Says on standard error what is worth knowing.
+pub(super) fn note(text: &str) {
+    said(text);
+}
+
 /// Says on standard error what could not be done.
 pub(super) fn fault(error: &anyhow::Error) {
     said(&format!("{error:#}"));

@@ -1,6 +1,6 @@
 //! Where the lines of a session go.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Creates the file, or empties it, and its folders.
+    /// Creates the file, or empties it, and its folders. A file that another session writes is left alone.
     pub(super) fn create(path: &Path, legacy: bool) -> Result<Self> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)
@@ -37,9 +37,21 @@ impl Output {
         let file = OpenOptions::new()
             .create(true)
             .write(true)
-            .truncate(true)
+            .truncate(false)
             .open(path)
             .with_context(|| format!("create trace {}", path.display()))?;
+        // Elsewhere a lock would keep others from reading.
+        if cfg!(unix) && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            bail!(
+                "create trace {}: another session or program writes it",
+                path.display()
+            );
+        }
+        // A device has no length.
+        if file.metadata().is_ok_and(|data| data.is_file()) {
+            file.set_len(0)
+                .with_context(|| format!("create trace {}", path.display()))?;
+        }
         Ok(Self {
             file,
             pending: Vec::new(),

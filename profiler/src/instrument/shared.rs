@@ -315,7 +315,7 @@ impl State {
         let id = self.new_span(&start, parent, OPEN);
         start.id = span_name(id);
         let stack = self.stacks.entry(thread_key()).or_default();
-        let certain = parent == ROOT || stack.iter().any(|span| span.id == parent);
+        let certain = parent == ROOT || stack.iter().rev().any(|span| span.id == parent);
         if certain {
             start.parent_id = Some(span_name(parent));
             stack.push(OpenSpan {

@@ -35,12 +35,20 @@ pub(super) fn errand<T: Send + 'static>(
     });
     let writers = Arc::clone(&shared);
     let errand = move || {
+        let given_up = || {
+            let state = writers.state.lock().unwrap_or_else(PoisonError::into_inner);
+            matches!(*state, State::GivenUp)
+        };
+        if given_up() {
+            return;
+        }
         let result = guarded(work).unwrap_or_else(|()| Err(io::Error::other(FAULT)));
         let mut state = writers.state.lock().unwrap_or_else(PoisonError::into_inner);
         match (&*state, result) {
             (State::GivenUp, Ok(result)) => {
                 drop(state);
-                unwanted(result);
+                // A fault of it is nobody's news any more.
+                let _ = guarded(|| unwanted(result));
             }
             (State::GivenUp, Err(_)) => {}
             (_, result) => {

@@ -14,6 +14,7 @@ mod handle;
 #[cfg(all(test, loom))]
 mod handover_tests;
 mod lane;
+mod limits;
 mod names;
 mod open_list;
 mod output;
@@ -52,7 +53,7 @@ pub(crate) use session::{End, Manner, Session, Wait};
 pub(crate) use site::SpanSource;
 pub use site::{CallSite, GradientSite, Name, RecordSite};
 pub(crate) use stream::{clock, prepare};
-pub(crate) use writer::{Running, late, start as start_writer};
+pub(crate) use writer::{Running, count_progress, late, start as start_writer};
 
 /// In the child of a fork: this thread records nothing, and the parent's writer is not here.
 #[cfg(unix)]

@@ -13,6 +13,8 @@ const MOST: usize = 1 << 18;
 struct Names {
     by_serial: HashMap<u64, Named>,
     groups: u64,
+    /// Nothing is forgotten before there are so many more, since that takes a look at all.
+    enough: usize,
 }
 
 struct Named {
@@ -29,6 +31,10 @@ struct Named {
     allow(dead_code, reason = "without candle there are no variables")
 )]
 pub(crate) fn give(named: Vec<(u64, String, Option<usize>)>) {
+    if !crate::capture::is_owner() {
+        // The writer, which a forked child does not have, may hold the lock.
+        return;
+    }
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     let names = names.get_or_insert_default();
     names.groups += 1;
@@ -49,7 +55,7 @@ pub(crate) fn give(named: Vec<(u64, String, Option<usize>)>) {
 impl Names {
     /// A program that makes a model for each trial names more and more variables, of which only the newest can be alive.
     fn forget_the_oldest(&mut self) {
-        if self.by_serial.len() <= MOST {
+        if self.by_serial.len() <= MOST.max(self.enough) {
             return;
         }
         let mut groups: Vec<u64> = self.by_serial.values().map(|named| named.group).collect();
@@ -58,6 +64,7 @@ impl Names {
         let first = groups.get(groups.len() - MOST / 2).copied();
         let first = first.unwrap_or(self.groups);
         self.by_serial.retain(|_, named| named.group >= first);
+        self.enough = self.by_serial.len() + MOST / 2;
     }
 }
 
@@ -73,7 +80,9 @@ pub(crate) fn length_in_norm(serial: u64) -> Option<usize> {
     let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     let names = names.as_ref()?;
     let named = names.by_serial.get(&serial)?;
-    let parent = |name: &str| name.rsplit_once('.').map(|(parent, _)| parent.to_owned());
+    fn parent(name: &str) -> Option<&str> {
+        name.rsplit_once('.').map(|(parent, _)| parent)
+    }
     let own = parent(&named.name);
     let mut beside = names
         .by_serial

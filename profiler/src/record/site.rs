@@ -50,12 +50,12 @@ pub struct CallSite(
     pub Name,
     pub &'static str,
     pub u32,
-    /// Bits: the kind in two, the step in two, `detached`, `infer` and `calls_backward` in one each.
+    /// [`Opens`], as the attributes write it in bits: the kind in two, the step in two, `detached`, `infer` and
+    /// `calls_backward` in one each.
     pub u32,
 );
 
-/// What a call site opens, as the bits that the attributes write: the kind in two, the step in two, `detached`, `infer` and
-/// `calls_backward` in one each.
+/// What a call site opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opens {
     pub(crate) kind: SpanKind,

@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::errand::{self, Errand};
+use super::limits;
 use super::output::Output;
 use super::session::{End, Finished, Session};
 use crate::say::say;
@@ -156,7 +157,7 @@ pub(super) fn progress() -> u64 {
 }
 
 /// Reports that a piece of work is done.
-pub(super) fn count_progress() {
+pub(crate) fn count_progress() {
     if let Some(writer) = existing() {
         writer.progress.fetch_add(1, Ordering::Release);
     }
@@ -215,6 +216,7 @@ impl Writer {
     }
 
     fn run(&self) {
+        limits::make_errors_of_signals();
         let mut outputs: Vec<Output> = Vec::new();
         loop {
             let inbox = self.next(!outputs.is_empty());
@@ -380,6 +382,7 @@ mod tests {
         let mut byte = [0];
         assert_eq!(reader.read(&mut byte).expect("a byte"), 1);
     }
+
     /// What nobody waits for any more is not lost either.
     fn an_errand_that_hangs() {
         let writer = super::start().expect("a writer");

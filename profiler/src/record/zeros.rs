@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// So many are remembered: with more, which only names made up at each call explain, all is forgotten.
-const MOST: usize = 1 << 16;
+/// So many are remembered, which names made up at each call would fill: then all is forgotten.
+const MOST: usize = 1 << 18;
 
 /// The captures, by their starts, in which a gradient was zero last.
 static ZERO: Mutex<Option<HashMap<(String, String), u64>>> = Mutex::new(None);
@@ -14,7 +14,7 @@ pub(super) fn twice(root: &str, key: &str, capture: u64) -> bool {
     let mut zero = ZERO.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (root.to_owned(), key.to_owned());
     let zero = zero.get_or_insert_default();
-    if zero.len() >= MOST {
+    if zero.len() >= MOST && !zero.contains_key(&key) {
         zero.clear();
     }
     let first = *zero.entry(key).or_insert(capture);

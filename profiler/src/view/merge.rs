@@ -125,7 +125,8 @@ fn ranks(traces: &[(String, TraceDocument)]) -> Result<Vec<Rank<'_>>> {
         let name = format!("rank {rank}");
         if let Some(other) = ranks.iter().find(|other| other.name == name) {
             bail!(
-                "{} and {file} are both of {name}; merge takes one trace of each rank",
+                "{} and {file} are both of {name}; merge takes one trace of each rank: name the files of one step and run, or \
+                 give each run a folder of its own",
                 other.file
             );
         }

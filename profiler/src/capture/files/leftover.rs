@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::capture::process::is_alive;
+use crate::record::count_progress;
 use crate::trace::stamp::process_of;
 use crate::view::text::{printable, shell_word};
 
@@ -36,6 +37,7 @@ pub(super) fn find(folder: &Path, only: Option<&OsStr>) -> Vec<Leftover> {
     let start = only.map_or(&[][..], OsStr::as_encoded_bytes);
     let mut dead: Vec<PathBuf> = entries
         .flatten()
+        .inspect(|_| count_progress())
         // Opening a pipe would wait for its writer.
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
         .filter(|entry| {

@@ -102,6 +102,11 @@ impl Files {
             Exact::Free => Claim::make(first.clone(), Some(self.started))?,
             Exact::Held | Exact::Taken => Claim::make(own, None)?,
         };
+        if *exact == Exact::Free
+            && let Some(hindrance) = claim.hindrance()
+        {
+            crate::say::once(&hindrance);
+        }
         let holds = *exact == Exact::Free;
         if holds {
             *exact = Exact::Held;

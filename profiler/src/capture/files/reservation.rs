@@ -1,13 +1,15 @@
 //! A trace file from its first byte to its final name.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use super::name::{Stem, open_list_of, partial_of, without_partial};
-use super::{Exact, at, guard, lock};
+use super::{Exact, at, guard, lock, shown};
+use crate::record::count_progress;
+use crate::view::text::printable;
 
 /// So many files of one name are looked at before the search for a free one is given up.
 const MOST_NUMBERS: u32 = 100_000;
@@ -41,6 +43,7 @@ pub(super) struct Claim {
     partial: PathBuf,
     /// A file under the final name that is older than this is replaced.
     replaces: Option<SystemTime>,
+    identity: Option<Identity>,
     #[allow(dead_code, reason = "held for its drop")]
     lock: Option<File>,
 }
@@ -90,8 +93,10 @@ impl Reservation {
 
     /// Removes the file, as if nothing had been captured.
     pub(crate) fn discard(self) {
-        // A file that cannot be removed is named as a left-over by a later run.
-        let _ = fs::remove_file(&self.claim.partial);
+        if self.claim.is_there() {
+            // A file that cannot be removed is named as a left-over by a later run.
+            let _ = fs::remove_file(&self.claim.partial);
+        }
         self.leave_exact(Exact::Free);
     }
 
@@ -114,17 +119,19 @@ impl Claim {
     /// With `replaces`, the name without a number counts as free where its file is older.
     pub(super) fn make(stem: Stem, replaces: Option<SystemTime>) -> io::Result<(File, Claim)> {
         for number in 1..=MOST_NUMBERS {
+            // Of a folder on another machine each answer may take its time.
+            count_progress();
             let replaces = replaces.filter(|_| number == 1);
             let trace = stem.numbered(number);
             if !is_free(&trace, replaces) {
                 continue;
             }
             let partial = partial_of(&trace);
-            let file = match OpenOptions::new()
+            let created = OpenOptions::new()
                 .write(true)
                 .create_new(true)
-                .open(&partial)
-            {
+                .open(&partial);
+            let file = match created.and_then(beyond_the_standard_ones) {
                 Ok(file) => file,
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(at(&partial, error)),
@@ -139,6 +146,7 @@ impl Claim {
                 number,
                 partial,
                 replaces,
+                identity: Identity::of(&file),
                 lock: lock::hold(&file),
             };
             return Ok((file, claim));
@@ -150,25 +158,61 @@ impl Claim {
         Err(at(&stem.numbered(1), full))
     }
 
+    /// Why the trace does not get the name without a number, if it does not.
+    pub(super) fn hindrance(&self) -> Option<String> {
+        if self.number == 1 {
+            return None;
+        }
+        let wanted = self.stem.numbered(1);
+        let partial = partial_of(&wanted);
+        let in_the_way = match fs::symlink_metadata(&partial) {
+            Ok(_) => format!("{} was left there", said(&partial)),
+            Err(_) => format!(
+                "{} is there, and no trace of an earlier run that may be replaced",
+                said(&wanted)
+            ),
+        };
+        let own = self.stem.numbered(self.number);
+        Some(format!("{in_the_way}: the trace becomes {}", said(&own)))
+    }
+
     /// The same file under a `.partial` of another stem; where that fails, the claim as it is.
     fn moved_to(self, stem: &Stem, replaces: SystemTime) -> Claim {
         let Ok((_, better)) = Claim::make(stem.clone(), Some(replaces)) else {
             return self;
         };
         // This replaces the empty file that was created a line above, and nothing else.
-        match fs::rename(&self.partial, &better.partial) {
-            Ok(()) => Claim {
+        let moved = self.is_there() && fs::rename(&self.partial, &better.partial).is_ok();
+        match moved {
+            true => Claim {
                 lock: self.lock,
+                identity: self.identity,
                 ..better
             },
-            Err(_) => {
+            false => {
                 let _ = fs::remove_file(&better.partial);
                 self
             }
         }
     }
 
+    /// Whether the file is still under its name. Somebody may have taken it away, or the whole folder, and somebody else
+    /// have a file there now.
+    fn is_there(&self) -> bool {
+        match &self.identity {
+            Some(identity) => identity.is_at(&self.partial),
+            None => true,
+        }
+    }
+
     fn publish(self) -> io::Result<PathBuf> {
+        if !self.is_there() {
+            let gone = io::Error::new(
+                ErrorKind::NotFound,
+                "was taken away or replaced while the trace was written, which is lost",
+            );
+            return Err(at(&self.partial, gone));
+        }
         for number in self.number..=MOST_NUMBERS {
             let trace = self.stem.numbered(number);
             let replaced = self.replaces.filter(|_| number == self.number);
@@ -190,6 +234,66 @@ impl Claim {
     }
 }
 
+/// What tells a file from any other that may get its name.
+#[derive(Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    number: u64,
+}
+
+impl Identity {
+    /// `None`: the platform does not say.
+    #[cfg(unix)]
+    fn of(file: &File) -> Option<Self> {
+        file.metadata().ok().as_ref().map(Self::from_metadata)
+    }
+
+    #[cfg(unix)]
+    fn from_metadata(data: &fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self {
+            device: data.dev(),
+            number: data.ino(),
+        }
+    }
+
+    #[cfg(unix)]
+    fn is_at(&self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok_and(|data| Self::from_metadata(&data) == *self)
+    }
+
+    #[cfg(not(unix))]
+    fn of(_: &File) -> Option<Self> {
+        None
+    }
+
+    #[cfg(not(unix))]
+    fn is_at(&self, _: &Path) -> bool {
+        true
+    }
+}
+
+/// A program that has closed its stdout or stderr gives their numbers to the next file that is opened, and goes on writing
+/// to them.
+#[cfg(unix)]
+fn beyond_the_standard_ones(file: File) -> io::Result<File> {
+    use std::os::fd::AsRawFd;
+    match file.as_raw_fd() {
+        // A copy never gets one of these numbers.
+        0..=2 => file.try_clone(),
+        _ => Ok(file),
+    }
+}
+
+#[cfg(not(unix))]
+fn beyond_the_standard_ones(file: File) -> io::Result<File> {
+    Ok(file)
+}
+
+fn said(path: &Path) -> String {
+    printable(&shown(path).to_string_lossy(), 4096)
+}
+
 /// Whether a trace may have this path: nothing is there, or what may be replaced.
 fn is_free(trace: &Path, replaces: Option<SystemTime>) -> bool {
     match (fs::symlink_metadata(trace), replaces) {
@@ -199,10 +303,19 @@ fn is_free(trace: &Path, replaces: Option<SystemTime>) -> bool {
             // not every file system knows that one.
             let changed = there.modified().is_ok_and(|time| time <= started);
             let made = there.created().map_or(true, |time| time <= started);
-            changed && made
+            let writable = !there.permissions().readonly();
+            changed && made && writable && (there.len() == 0 || is_trace(trace))
         }
         (Ok(_), _) => false,
     }
+}
+
+/// Whether a file begins as every trace does: a name that was given by mistake may be that of somebody's data.
+fn is_trace(path: &Path) -> bool {
+    const START: &[u8] = br#"{"kind":"meta","schema":"candle-graph/trace/"#;
+    let mut start = [0; START.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == START
 }
 
 /// Moves a file to a path where there is none, or fails with `AlreadyExists`.

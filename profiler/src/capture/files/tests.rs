@@ -48,6 +48,9 @@ impl Place {
     }
 }
 
+/// How every trace begins.
+const OLD: &str = r#"{"kind":"meta","schema":"candle-graph/trace/10","run_id":"old"}"#;
+
 fn wanted(step: i128) -> Wanted<'static> {
     Wanted {
         name: "train",
@@ -185,7 +188,7 @@ fn racing_for_an_exact_name_nobody_is_overwritten() {
     for turn in 0..50 {
         let place = Place::new();
         if turn % 2 == 0 {
-            fs::write(place.path("run.jsonl"), "old").unwrap();
+            fs::write(place.path("run.jsonl"), OLD).unwrap();
         }
         std::thread::sleep(Duration::from_millis(5));
         let started = now();
@@ -207,12 +210,12 @@ fn racing_for_an_exact_name_nobody_is_overwritten() {
 #[test]
 fn an_exact_file_of_an_earlier_run_is_replaced_at_the_rename() {
     let place = Place::new();
-    fs::write(place.path("run.jsonl"), "old").unwrap();
+    fs::write(place.path("run.jsonl"), OLD).unwrap();
     let files = place.run("run.jsonl", later());
     let open = begin(&files, 2, "new");
     assert_eq!(
         place.content(),
-        pairs(&[("run.jsonl", "old"), ("run.jsonl.partial", "new")])
+        pairs(&[("run.jsonl", OLD), ("run.jsonl.partial", "new")])
     );
     assert_eq!(commit(open), "run.jsonl");
     assert_eq!(place.content(), pairs(&[("run.jsonl", "new")]));
@@ -233,7 +236,7 @@ fn an_exact_file_of_an_earlier_run_is_replaced_at_the_rename() {
 #[test]
 fn an_exact_file_that_appeared_while_we_ran_is_kept() {
     let place = Place::new();
-    fs::write(place.path("run.jsonl"), "neighbour's").unwrap();
+    fs::write(place.path("run.jsonl"), OLD).unwrap();
     let files = place.run("run.jsonl", long_ago());
     assert_eq!(commit(begin(&files, 2, "ours")), "run-2.jsonl");
     assert_eq!(commit(begin(&files, 3, "next")), "run-train-step3.jsonl");
@@ -241,12 +244,36 @@ fn an_exact_file_that_appeared_while_we_ran_is_kept() {
     let place = Place::new();
     let files = place.run("run.jsonl", long_ago());
     let open = begin(&files, 2, "ours");
-    fs::write(place.path("run.jsonl"), "late neighbour's").unwrap();
+    fs::write(place.path("run.jsonl"), OLD).unwrap();
     assert_eq!(commit(open), "run-2.jsonl");
-    assert_eq!(
-        fs::read_to_string(place.path("run.jsonl")).unwrap(),
-        "late neighbour's"
-    );
+    assert_eq!(fs::read_to_string(place.path("run.jsonl")).unwrap(), OLD);
+}
+
+#[test]
+fn an_exact_file_that_is_no_trace_is_kept() {
+    for data in [r#"{"text":"my data"}"#, "x", r#"{"kind":"meta","schema":"#] {
+        let place = Place::new();
+        fs::write(place.path("run.jsonl"), data).unwrap();
+        let files = place.run("run.jsonl", later());
+        assert_eq!(commit(begin(&files, 2, "new")), "run-2.jsonl");
+        assert_eq!(
+            place.content(),
+            pairs(&[("run-2.jsonl", "new"), ("run.jsonl", data)])
+        );
+    }
+    // A trace that may not be written is to be kept.
+    let place = Place::new();
+    fs::write(place.path("run.jsonl"), OLD).unwrap();
+    let mut permissions = fs::metadata(place.path("run.jsonl")).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(place.path("run.jsonl"), permissions).unwrap();
+    let files = place.run("run.jsonl", later());
+    assert_eq!(commit(begin(&files, 2, "new")), "run-2.jsonl");
+    // An empty one holds nothing.
+    let place = Place::new();
+    fs::write(place.path("run.jsonl"), "").unwrap();
+    let files = place.run("run.jsonl", later());
+    assert_eq!(commit(begin(&files, 2, "new")), "run.jsonl");
 }
 
 #[cfg(unix)]
@@ -396,5 +423,36 @@ mod leftovers {
     fn a_missing_folder_has_none() {
         let place = Place::new();
         assert_eq!(place.run("no/such.jsonl", now()).leftovers(), []);
+    }
+}
+
+/// Whoever removes the folder makes room for another run's file of the same name.
+#[cfg(unix)]
+#[test]
+fn a_file_that_took_the_place_of_ours_is_let_alone() {
+    let partial = "train-step2.jsonl.partial";
+    type End = fn(Reservation) -> Option<io::Error>;
+    let ends: [(End, bool); 2] = [
+        (|ours| ours.commit().err(), true),
+        (
+            |ours| {
+                ours.discard();
+                None
+            },
+            false,
+        ),
+    ];
+    for (end, fails) in ends {
+        let place = Place::new();
+        let files = place.run("", now());
+        let ours = begin(&files, 2, "ours");
+        fs::remove_file(place.path(partial)).unwrap();
+        fs::write(place.path(partial), "theirs").unwrap();
+        let error = end(ours);
+        assert_eq!(error.is_some(), fails);
+        if let Some(error) = error {
+            assert!(error.to_string().contains("was taken away"), "{error}");
+        }
+        assert_eq!(place.content(), pairs(&[(partial, "theirs")]));
     }
 }

@@ -21,28 +21,38 @@ const UNITS: [(&str, u64); 8] = [
 ];
 
 pub(super) fn parse(subject: &'static str, text: &str) -> Result<u64, Complaint> {
-    bytes(text.trim()).map_err(|why| Complaint::new(subject, text, why, ALLOWED))
+    match bytes(text.trim()) {
+        Ok(bytes) if bytes < LEAST => Err(Complaint::out_of_range(
+            subject,
+            text,
+            "is too small: at least 64KiB",
+        )),
+        Ok(bytes) => Ok(bytes),
+        Err(why) => Err(Complaint::new(subject, text, why, ALLOWED)),
+    }
 }
 
 fn bytes(text: &str) -> Result<u64, String> {
-    let digits = text
-        .find(|letter: char| !letter.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
+    // What people write numbers with, so that a unit is not blamed for a sign or a point.
+    let in_number = |letter: char| letter.is_ascii_digit() || "+-.,_'".contains(letter);
+    let end = text.find(|letter| !in_number(letter));
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     let unit = unit.trim().to_ascii_lowercase();
+    let is_whole = number.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_whole && number.contains(['.', ',']) {
+        return Err(format!("`{number}`: whole numbers only"));
+    }
+    if !is_whole {
+        return Err(format!("`{number}` is no number of bytes"));
+    }
     let Some((_, factor)) = UNITS.iter().find(|(name, _)| *name == unit) else {
         return Err(format!("`{unit}` is no unit"));
     };
     if number.is_empty() {
         return Err("it has no number".to_owned());
     }
-    match number
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(*factor))
-    {
-        None => Err("it is too large".to_owned()),
-        Some(bytes) if bytes < LEAST => Err("it is below 64KiB".to_owned()),
-        Some(bytes) => Ok(bytes),
-    }
+    let number = number.parse::<u64>().ok();
+    number
+        .and_then(|number| number.checked_mul(*factor))
+        .ok_or_else(|| "it is too large".to_owned())
 }

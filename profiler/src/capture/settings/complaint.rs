@@ -13,8 +13,9 @@ pub struct Complaint {
     subject: &'static str,
     /// The value, fit for a terminal.
     value: String,
-    why: String,
-    allowed: &'static str,
+    /// What is wrong, as the rest of a sentence about the value.
+    verdict: String,
+    allowed: Option<&'static str>,
 }
 
 /// Longer values are cut in the middle, so that the line stays one.
@@ -32,8 +33,22 @@ impl Complaint {
         Complaint {
             subject,
             value: printable(value, VALUE_CHARS),
-            why: printable(&why, WHY_CHARS),
-            allowed,
+            verdict: format!("is not understood: {}", printable(&why, WHY_CHARS)),
+            allowed: Some(allowed),
+        }
+    }
+
+    /// A value that is understood and cannot be; `verdict` says what could.
+    pub(crate) fn out_of_range(
+        subject: &'static str,
+        value: &str,
+        verdict: &'static str,
+    ) -> Complaint {
+        Complaint {
+            subject,
+            value: printable(value, VALUE_CHARS),
+            verdict: verdict.to_owned(),
+            allowed: None,
         }
     }
 }
@@ -43,13 +58,14 @@ impl fmt::Display for Complaint {
         let Complaint {
             subject,
             value,
-            why,
+            verdict,
             allowed,
         } = self;
-        write!(
-            out,
-            "{subject}={value} is not understood: {why}; allowed: {allowed}"
-        )
+        write!(out, "{subject}={value} {verdict}")?;
+        match allowed {
+            Some(allowed) => write!(out, "; allowed: {allowed}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Complaint, Get, NonFinite, Planes, Settings, SummaryTo, SyncMode, Target, budget};
 use crate::capture::process;
-use crate::capture::rank::Rank;
+use crate::capture::rank::{Rank, Told};
 use crate::capture::schedule::Schedule;
 
 /// Settings made in code instead of by environment variables, for `configure`.
@@ -127,8 +127,10 @@ impl Config {
         if self.settings.target == Target::Off {
             return self.settings;
         }
+        let Told { rank, refused } = Rank::read(get);
         Settings {
-            rank: Rank::read(get),
+            rank,
+            refused_rank: refused,
             started: process::started(),
             ..self.settings
         }

@@ -23,7 +23,7 @@ pub(crate) use target::Target;
 pub use target::{SummaryTo, SyncMode};
 
 use super::process;
-use super::rank::Rank;
+use super::rank::{Rank, Told};
 use super::schedule::Schedule;
 
 /// Looks a variable up.
@@ -51,6 +51,8 @@ pub(crate) struct Settings {
     pub(crate) budget: u64,
     /// This process's rank as its launcher tells it; `set_rank` wins over it.
     pub(crate) rank: Option<Rank>,
+    /// What a launcher's variable says that makes no sense.
+    pub(crate) refused_rank: Option<Complaint>,
     /// When this process started, to tell an earlier run's files from a neighbour's.
     pub(crate) started: SystemTime,
 }
@@ -68,6 +70,7 @@ impl Settings {
             nonfinite: NonFinite::default(),
             budget: budget::DEFAULT,
             rank: None,
+            refused_rank: None,
             started: SystemTime::UNIX_EPOCH,
         }
     }
@@ -82,6 +85,7 @@ impl Settings {
             return Ok(Settings::off());
         }
         let off = Settings::off();
+        let Told { rank, refused } = Rank::read(get);
         Ok(Settings {
             target,
             schedule: text(
@@ -99,7 +103,7 @@ impl Settings {
                 SyncMode::ALLOWED,
                 SyncMode::parse,
             )?,
-            summary: SummaryTo::read(get("CANDLE_PROFILE_SUMMARY")),
+            summary: SummaryTo::read("CANDLE_PROFILE_SUMMARY", get("CANDLE_PROFILE_SUMMARY"))?,
             tags: text(get, "CANDLE_PROFILE_TAGS", tags::ALLOWED, tags::parse)?.unwrap_or(off.tags),
             nonfinite: text(
                 get,
@@ -110,7 +114,8 @@ impl Settings {
             .unwrap_or(off.nonfinite),
             budget: text(get, "CANDLE_PROFILE_BUDGET", budget::ALLOWED, budget::parse)?
                 .unwrap_or(off.budget),
-            rank: Rank::read(get),
+            rank,
+            refused_rank: refused,
             started: process::started(),
         })
     }

@@ -5,6 +5,11 @@ use std::path::PathBuf;
 
 use super::Complaint;
 
+/// Words for no, in lower case; a folder of such a name is written `./none`.
+const NO: [&str; 6] = ["0", "off", "false", "no", "none", "disabled"];
+/// Words for yes.
+const YES: [&str; 5] = ["1", "on", "true", "yes", "enabled"];
+
 /// Where traces go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -23,8 +28,9 @@ impl Target {
             return Target::Off;
         };
         match word(&value).as_deref() {
-            Some("" | "0" | "off" | "false") => Target::Off,
-            Some("1" | "on" | "true") => Target::Folder(PathBuf::from("candle-profile")),
+            Some("") => Target::Off,
+            Some(no) if NO.contains(&no) => Target::Off,
+            Some(yes) if YES.contains(&yes) => Target::Folder(PathBuf::from("candle-profile")),
             // Encoded bytes are a superset of UTF-8, so an ASCII ending can be compared in them.
             _ if value.as_encoded_bytes().ends_with(b".jsonl") => Target::File(value.into()),
             _ => Target::Folder(value.into()),
@@ -45,14 +51,25 @@ pub enum SummaryTo {
 }
 
 impl SummaryTo {
-    pub(super) fn read(value: Option<OsString>) -> SummaryTo {
+    const ALLOWED: &'static str = "stderr, off, or a file (./stdout where it has that name)";
+
+    /// What is no known word is a file. `stdout` would be one by accident only.
+    pub(super) fn read(
+        subject: &'static str,
+        value: Option<OsString>,
+    ) -> Result<SummaryTo, Complaint> {
         let Some(value) = value else {
-            return SummaryTo::Stderr;
+            return Ok(SummaryTo::Stderr);
         };
         match word(&value).as_deref() {
-            Some("" | "stderr") => SummaryTo::Stderr,
-            Some("off") => SummaryTo::Off,
-            _ => SummaryTo::File(value.into()),
+            Some("" | "stderr") => Ok(SummaryTo::Stderr),
+            Some(yes) if YES.contains(&yes) => Ok(SummaryTo::Stderr),
+            Some(no) if NO.contains(&no) => Ok(SummaryTo::Off),
+            Some(word @ "stdout") => {
+                let why = "standard output is the program's own".to_owned();
+                Err(Complaint::new(subject, word, why, Self::ALLOWED))
+            }
+            _ => Ok(SummaryTo::File(value.into())),
         }
     }
 }

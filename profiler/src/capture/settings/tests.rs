@@ -21,14 +21,17 @@ fn folder(path: &str) -> Target {
 fn the_target_is_off_a_folder_or_a_file() {
     let target = |value| read(&[("CANDLE_PROFILE", value)]).unwrap().target;
     assert_eq!(read(&[]).unwrap().target, Target::Off);
-    for off in ["", " ", "0", "off", "false", "OFF"] {
+    for off in [
+        "", " ", "0", "off", "false", "OFF", "no", "None", "disabled",
+    ] {
         assert_eq!(target(off), Target::Off, "{off}");
     }
-    for on in ["1", "on", "true", "True"] {
+    for on in ["1", "on", "true", "True", "yes", "enabled"] {
         assert_eq!(target(on), folder("candle-profile"), "{on}");
     }
     assert_eq!(target("out/traces"), folder("out/traces"));
     assert_eq!(target("2"), folder("2"));
+    assert_eq!(target("./none"), folder("./none"));
     assert_eq!(
         target("out/run.jsonl"),
         Target::File(PathBuf::from("out/run.jsonl"))
@@ -114,8 +117,16 @@ fn the_other_values_are_understood() {
     assert_eq!(sync("spans"), Some(SyncMode::Spans));
 
     let summary = |value| on_with("CANDLE_PROFILE_SUMMARY", value).unwrap().summary;
-    assert_eq!(summary("stderr"), SummaryTo::Stderr);
-    assert_eq!(summary("off"), SummaryTo::Off);
+    for stderr in ["stderr", "STDERR", "1", "on", "true", "yes"] {
+        assert_eq!(summary(stderr), SummaryTo::Stderr, "{stderr}");
+    }
+    for off in ["off", "Off", "0", "false", "no", "none", "disabled"] {
+        assert_eq!(summary(off), SummaryTo::Off, "{off}");
+    }
+    assert_eq!(
+        summary("./stdout"),
+        SummaryTo::File(PathBuf::from("./stdout"))
+    );
     assert_eq!(
         summary("a b.txt"),
         SummaryTo::File(PathBuf::from("a b.txt"))
@@ -193,10 +204,10 @@ fn a_refused_value_makes_one_line_that_says_all() {
             "report, watch, stop, inf",
         ),
         (
-            "CANDLE_PROFILE_BUDGET",
-            "65535",
-            "below 64KiB",
-            "at least 64KiB",
+            "CANDLE_PROFILE_SUMMARY",
+            "stdout",
+            "the program's own",
+            "stderr, off, or a file",
         ),
         (
             "CANDLE_PROFILE_BUDGET",
@@ -207,7 +218,7 @@ fn a_refused_value_makes_one_line_that_says_all() {
         (
             "CANDLE_PROFILE_BUDGET",
             "-5",
-            "`-5` is no unit",
+            "`-5` is no number of bytes",
             "at least 64KiB",
         ),
         (
@@ -219,7 +230,7 @@ fn a_refused_value_makes_one_line_that_says_all() {
         (
             "CANDLE_PROFILE_BUDGET",
             "1.5GiB",
-            "no unit",
+            "`1.5`: whole numbers only",
             "at least 64KiB",
         ),
     ];
@@ -231,6 +242,18 @@ fn a_refused_value_makes_one_line_that_says_all() {
         let (_, after) = line.split_once("; allowed: ").unwrap();
         assert!(after.contains(allowed), "{line}");
         assert!(!line.contains('\n'), "{line}");
+    }
+}
+
+#[test]
+fn a_budget_that_is_too_small_is_understood_all_the_same() {
+    for small in ["65535", "1KiB", "0", " 63 KiB"] {
+        assert_eq!(
+            on_with("CANDLE_PROFILE_BUDGET", small)
+                .unwrap_err()
+                .to_string(),
+            format!("CANDLE_PROFILE_BUDGET={small} is too small: at least 64KiB")
+        );
     }
 }
 

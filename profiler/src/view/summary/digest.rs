@@ -3,6 +3,7 @@
 use super::bounded::Rows;
 use super::gradients::{Gradient, Gradients};
 use super::graph::GraphSize;
+use super::left_out::LeftOut;
 use super::memory::Memory;
 use super::scalars::ScalarRow;
 use super::sites::{ClosedSpan, SiteId, Sites, SpanSite};
@@ -13,8 +14,6 @@ use crate::allocator::Taken;
 const MOST_NOTES: usize = 32;
 /// So many cuts of the graph.
 const MOST_CUTS: usize = 256;
-/// Call sites with dropped spans that are named.
-const MOST_DROPPED: usize = 6;
 
 /// What the meta line and the start of the measured region say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,8 +57,7 @@ pub(crate) struct Digest {
     pub(super) notes: Vec<String>,
     pub(super) more_notes: u64,
     pub(super) failed: Option<String>,
-    pub(super) dropped: u64,
-    pub(super) dropped_by_site: Vec<(String, u64)>,
+    pub(super) left_out: LeftOut,
     pub(super) late: u64,
     pub(super) waited_ns: u64,
 }
@@ -173,10 +171,12 @@ impl Digest {
 
     /// So many spans and records of a call site found no room in the trace.
     pub(crate) fn dropped(&mut self, site: &str, count: u64) {
-        self.dropped = self.dropped.saturating_add(count);
-        if self.dropped_by_site.len() < MOST_DROPPED {
-            self.dropped_by_site.push((site.to_owned(), count));
-        }
+        self.left_out.add(site, count);
+    }
+
+    /// What found no room, in words.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        self.left_out.sentence()
     }
 
     /// So many records came after the end.

@@ -13,6 +13,7 @@ mod gradients;
 mod graph;
 #[cfg(feature = "cli")]
 pub(crate) mod json;
+mod left_out;
 mod memory;
 mod page;
 mod problems;
@@ -34,6 +35,8 @@ pub(crate) use feed::{Fed, of_document, read_with};
 pub(crate) use feed::{read, scalar_alarms, scalar_of};
 pub(crate) use gradients::{Gradients, gradient_of};
 pub(crate) use graph::GraphSize;
+#[cfg(feature = "cli")]
+pub(crate) use left_out::LeftOut;
 #[cfg(feature = "cli")]
 pub(crate) use page::{Page, Tone};
 pub(crate) use render::{Look, render, wants_colour};

@@ -129,18 +129,7 @@ fn spans(digest: &Digest, all: &mut Vec<String>) {
 }
 
 fn lost(digest: &Digest, all: &mut Vec<String>) {
-    if digest.dropped > 0 {
-        let named: Vec<String> = digest
-            .dropped_by_site
-            .iter()
-            .map(|(site, times)| format!("{site} {}", count(*times)))
-            .collect();
-        all.push(format!(
-            "{} found no room in the budget (see CANDLE_PROFILE_BUDGET): {}",
-            counted(digest.dropped, "span or record", "spans and records"),
-            named.join(", ")
-        ));
-    }
+    all.extend(digest.left_out());
     if digest.late > 0 {
         let came = counted(
             digest.late,

@@ -27,6 +27,11 @@ pub(super) fn steps(page: &mut Page, digest: &Digest) {
     parts.extend(sites.rest_ns().map(|rest| part("rest", rest)));
     if !parts.is_empty() {
         page.table(&["time by part", "total", "share"], &parts);
+        if !digest.left_out.is_empty() {
+            let text =
+                "spans that were left out to keep within the budget count to what is around them";
+            page.sentence(Tone::Warning, 2, text);
+        }
     }
     let own = sites.measured_overhead_ns;
     let rate = rate(digest);

@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::task::{Context, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use candle_profiler::{current, measured, profile_span, span};
@@ -94,16 +94,17 @@ fn work(future: Pin<&mut impl Future<Output = ()>>, panics: bool) -> Result<()> 
     std::thread::spawn(move || handle.run(|| worker(&ready, panics)));
     is_ready.recv()?;
     // Longer than a killed process may lose.
+    let before = Instant::now();
     std::thread::sleep(Duration::from_millis(150));
     if !panics {
-        wait_for_the_writer();
+        wait_for_the_writer(before.elapsed());
     }
     Ok(())
 }
 
-/// Says `late` where the other thread's ticks, and with them all that came before, are not in the file yet: on a machine
-/// that is busy with other programs the writer may not have had its turn.
-fn wait_for_the_writer() {
+/// Says `late` where the other thread's ticks, and with them all that came before, are not in the file yet; and `busy`
+/// where this thread did not have its turn in time either, on a machine that has other work.
+fn wait_for_the_writer(slept: Duration) {
     let is_written = || {
         let trace = std::fs::read_to_string("traces/train-ends-step-step2.jsonl.partial");
         trace.is_ok_and(|trace| trace.contains("\"tick\""))
@@ -111,7 +112,10 @@ fn wait_for_the_writer() {
     if is_written() {
         return;
     }
-    println!("late");
+    match slept > Duration::from_millis(165) {
+        true => println!("busy"),
+        false => println!("late"),
+    }
     for _ in 0..200 {
         std::thread::sleep(Duration::from_millis(50));
         if is_written() {

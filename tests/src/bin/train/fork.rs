@@ -6,7 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use candle_profiler::{capture_next, current, measured, not_a_step, record_scalar, set_rank, span};
+use candle_core::{DType, Device};
+use candle_nn::{VarBuilder, VarMap};
+use candle_profiler::{
+    capture_next, current, measured, name_vars, not_a_step, record_scalar, set_rank, span,
+};
 use process::{SIGKILL, WNOHANG};
 
 use crate::model::{Training, train_step};
@@ -84,20 +88,30 @@ fn short(value: f64) -> f64 {
     value + 1.0
 }
 
+fn variables() -> Result<VarMap> {
+    let variables = VarMap::new();
+    VarBuilder::from_varmap(&variables, DType::F32, &Device::Cpu).get(4, "weight")?;
+    Ok(variables)
+}
+
 /// Forks children beside threads that are in the middle of everything: whatever lock they hold then, nobody lets go of
 /// in the child.
 pub(crate) fn beside_threads(children: u32) -> Result<()> {
     let stop = AtomicBool::new(false);
+    let own: Vec<VarMap> = (0..3).map(|_| variables()).collect::<Result<_>>()?;
+    let variables = variables()?;
     let handle = {
         let _open = span("outside");
         current()
     };
     let ended = std::thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
+        for variables in own {
+            let stop = &stop;
+            scope.spawn(move || {
                 let mut value = 0.0;
                 while !stop.load(Ordering::Relaxed) {
                     value = short(value);
+                    name_vars("", &variables);
                 }
             });
         }
@@ -109,6 +123,7 @@ pub(crate) fn beside_threads(children: u32) -> Result<()> {
                 }
                 handle.run(|| short(f64::NAN));
                 capture_next("short", 1);
+                name_vars("", &variables);
                 set_rank(1, 2);
                 process::_exit(5);
             }

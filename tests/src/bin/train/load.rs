@@ -170,6 +170,27 @@ pub(crate) fn odd_names() -> Result<()> {
     Ok(())
 }
 
+/// One call under a name that must not get to a terminal as it is, and is too long for a line.
+pub(crate) fn odd_name_once() -> Result<()> {
+    let name = format!("new\nline\u{1b}[2J {}", "long ".repeat(200_000));
+    measure_with(name, || Ok::<(), std::fmt::Error>(()))?;
+    Ok(())
+}
+
+/// Steps of a program that has all the handles open that it may have.
+pub(crate) fn no_handles(steps: u32) -> Result<()> {
+    let mut held = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        held.push(file);
+    }
+    spans_step(0);
+    for _ in 0..steps {
+        spans_step(1);
+    }
+    println!("done");
+    Ok(())
+}
+
 fn peak_kilobytes() -> Result<u64> {
     field(&status()?, "VmHWM:")
 }

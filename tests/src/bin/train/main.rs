@@ -9,6 +9,7 @@ mod hand;
 mod load;
 mod model;
 mod modes;
+mod streams;
 mod tight;
 
 use anyhow::{Context, bail};
@@ -74,6 +75,12 @@ fn main() -> anyhow::Result<()> {
         "tight-reason" => tight::reason(number),
         "tight-gradients" => tight::gradients(number),
         "tight-names" => tight::names(number),
+        "odd-name-once" => load::odd_name_once(),
+        "no-handles" => load::no_handles(number),
+        #[cfg(unix)]
+        "streams-closed" => streams::closed(number),
+        #[cfg(unix)]
+        "pipe-ends" => streams::pipe_ends(number),
         "odd-names" => load::odd_names(),
         how if how.starts_with("end-") => ends::run(&how["end-".len()..]),
         _ => bail!("there is no mode {mode}"),

@@ -333,8 +333,8 @@ problems
   cancelled (its future was dropped): fetch
   still open at the end: train_step
   closed early, by the end of a span around it: guard
-  1,234 spans and records found no room in the budget (see
-    CANDLE_PROFILE_BUDGET): Linear::forward 1,200, softmax 34
+  1,234 spans and records were left out to keep within the budget (a larger
+    CANDLE_PROFILE_BUDGET keeps more): 1,200 of Linear::forward, 34 of softmax
   2 records came after the end and are not in the trace
   the program waited 12.3 ms for the trace to be written
 
@@ -472,13 +472,44 @@ fn one_of_a_kind_is_no_plural() {
     let text = render(&digest, &look(None));
     for line in [
         "the graph of the loss holds 1 tensor of earlier steps: something",
-        "1 span or record found no room in the budget",
+        "1 span or record was left out to keep within the budget",
         "1 record came after the end and is not in the trace\n",
         "graph of the loss: 1 tensor, 8 B\n",
         "\n1 item, 1,000 a second\n",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
+}
+
+#[test]
+fn what_was_left_out_is_told_most_frequent_first_and_beside_the_parts() {
+    let mut digest = Digest::new();
+    digest.meta(meta());
+    let forward = SpanSite {
+        step: Some(StepTag::Forward),
+        ..site("forward")
+    };
+    digest.span(forward, lasted(1_000, 0));
+    digest.span(site("step"), measured(4_000, 1_000));
+    let beside = "spans that were left out to keep within the budget count to what is around";
+    let text = render(&digest, &look(None));
+    assert!(
+        text.contains("time by part") && !text.contains(beside),
+        "{text}"
+    );
+    digest.dropped("backward, … (src/main.rs:52)", 2);
+    for (name, count) in [("a", 1), ("b", 9), ("c", 3), ("d", 4), ("e", 5), ("f", 6)] {
+        digest.dropped(name, count);
+    }
+    assert_eq!(
+        digest.left_out().unwrap(),
+        "30 spans and records were left out to keep within the budget (a larger CANDLE_PROFILE_BUDGET keeps more): \
+         9 of b, 6 of f, 5 of e, 4 of d, 3 of c, 2 of backward and others (src/main.rs:52), 1 of others"
+    );
+    let text = render(&digest, &look(None));
+    let (_, after) = text.split_once("time by part").unwrap();
+    let (table, _) = after.split_once("time by call site").unwrap();
+    assert!(table.contains(beside), "{text}");
 }
 
 #[test]
