@@ -5,7 +5,7 @@
 pub(crate) enum Above<T> {
     /// No parent that is there.
     Nothing,
-    /// A parent whose own way up leads back to the span. Of a ring, one span has this above it; the others come after it.
+    /// A parent whose own way up leads back to the span. One span of a ring has this above it; the others come after.
     Ring,
     /// A parent, of which this is known.
     Parent(T),

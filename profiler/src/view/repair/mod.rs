@@ -55,8 +55,8 @@ pub struct LeftOut {
 
 /// Writes the whole trace that `broken` is the beginning of.
 ///
-/// Every good line is kept as it is. A last line that was torn, a line that is no record, and what belongs to a span
-/// whose start is lost are left out, and told. Spans that were open stay open; the futures and threads that were (see
+/// Every good line is kept as it is. A last line that was torn, a line that is no record, a `terminal` before other
+/// evidence, and what belongs to a span whose start is lost are left out, and told. Spans that were open stay open; the futures and threads that were (see
 /// the file that ends in `.open`) are added, and a `terminal` that says that the trace failed, at the latest time that
 /// a record names. No time is invented. A last line that lacks nothing but its end is good, and gets it.
 ///
@@ -69,7 +69,8 @@ pub struct LeftOut {
 /// whole already is not touched, unless its name still ends in `.partial`.
 ///
 /// # Errors
-/// A file that cannot be read or written; what is no regular file; one whose first line is no `meta`; a process that still writes it.
+/// A file that cannot be read or written; what is no regular file, such as a pipe; one whose first line is no `meta`; a
+/// process that still writes it.
 pub fn repair(broken: impl AsRef<Path>, options: &RepairOptions) -> Result<Repaired> {
     let broken = broken.as_ref();
     // What is not there is told where it is opened.

@@ -348,8 +348,8 @@ impl Scan {
         self.listed = listed;
     }
 
-    /// Of each span, where it hangs. One that only the list names hangs on the nearest ancestor that had not ended, by the
-    /// rule for spans of other threads and futures; without one it is lost.
+    /// Of each span, where it hangs. One that only the list names hangs on the nearest ancestor that had not ended, by
+    /// the rule for spans of other threads and futures; without one it is lost.
     fn hung(&self) -> Vec<Hung> {
         let first_listed = self.first_listed();
         from_parents(
