@@ -374,6 +374,11 @@ fn the_list_of_open_spans_puts_right_what_hangs_in_the_air() {
         (7, 2),
         "a list of another run"
     );
+    let left = names(folder.path());
+    assert!(
+        left.iter().any(|name| name.ends_with(".open")),
+        "it is not ours: {left:?}"
+    );
 }
 
 proptest! {

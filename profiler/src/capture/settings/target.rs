@@ -69,6 +69,10 @@ impl SummaryTo {
                 let why = "standard output is the program's own".to_owned();
                 Err(Complaint::new(subject, word, why, Self::ALLOWED))
             }
+            Some(word) if word.ends_with(".jsonl") => {
+                let why = "a summary is no trace, whose names end so".to_owned();
+                Err(Complaint::new(subject, word, why, Self::ALLOWED))
+            }
             _ => Ok(SummaryTo::File(value.into())),
         }
     }

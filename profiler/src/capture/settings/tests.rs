@@ -210,6 +210,12 @@ fn a_refused_value_makes_one_line_that_says_all() {
             "stderr, off, or a file",
         ),
         (
+            "CANDLE_PROFILE_SUMMARY",
+            "run.jsonl",
+            "a summary is no trace",
+            "stderr, off, or a file",
+        ),
+        (
             "CANDLE_PROFILE_BUDGET",
             "MiB",
             "no number",

@@ -113,8 +113,11 @@ pub fn repair(broken: impl AsRef<Path>, options: &RepairOptions) -> Result<Repai
     let removed = place::is_partial(broken) && copied.lost == 0 && matches!(lock, Lock::Free(_));
     if removed {
         std::fs::remove_file(broken).with_context(|| format!("remove {}", broken.display()))?;
-        // Where there is none, or it cannot be removed, it is in nobody's way.
-        let _ = std::fs::remove_file(place::open_list(broken));
+        let list = place::open_list(broken);
+        if scan.owns_list(&list) {
+            // Where it cannot be removed it is in nobody's way.
+            let _ = std::fs::remove_file(list);
+        }
     }
     Ok(Repaired {
         path: copied.path,

@@ -285,24 +285,9 @@ impl Scan {
 
     /// Adds the spans that the list of open ones names and the trace does not.
     fn add_listed(&mut self, list: &Path) {
-        #[derive(Deserialize)]
-        struct Head {
-            run_id: String,
-        }
-
-        // Opening a pipe would wait for its writer, and what a link leads to may have no end.
-        if !fs::symlink_metadata(list).is_ok_and(|list| list.is_file()) {
-            return;
-        }
-        let Ok(mut lines) = lines_of(list) else {
+        let Some(mut lines) = self.lines_of_list(list) else {
             return;
         };
-        // A list of another run is none of this trace's.
-        let head = lines.next().ok().flatten();
-        let head = head.and_then(|line| serde_json::from_slice::<Head>(line.bytes).ok());
-        if head.is_none_or(|head| head.run_id != self.run_id) {
-            return;
-        }
         while let Ok(Some(line)) = lines.next() {
             if line.is_blank() {
                 continue;
@@ -315,6 +300,28 @@ impl Scan {
                 self.listed.push(start);
             }
         }
+    }
+
+    /// The lines of the list after its first, which names this run. `None`: there is none, or it is another's.
+    fn lines_of_list(&self, list: &Path) -> Option<Lines<BufReader<File>>> {
+        #[derive(Deserialize)]
+        struct Head {
+            run_id: String,
+        }
+
+        // Opening a pipe would wait for its writer, and what a link leads to may have no end.
+        if !fs::symlink_metadata(list).is_ok_and(|list| list.is_file()) {
+            return None;
+        }
+        let mut lines = lines_of(list).ok()?;
+        let head = lines.next().ok().flatten()?;
+        let head: Head = serde_json::from_slice(head.bytes).ok()?;
+        (head.run_id == self.run_id).then_some(lines)
+    }
+
+    /// Whether the file is this run's list.
+    pub(super) fn owns_list(&self, list: &Path) -> bool {
+        self.lines_of_list(list).is_some()
     }
 
     /// Decides, when all is read, which spans hang together with the root, and where those of the list hang.
