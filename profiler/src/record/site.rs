@@ -50,7 +50,7 @@ pub struct CallSite(
     pub Name,
     pub &'static str,
     pub u32,
-    /// [`Opens`], as the attributes write it in bits: the kind in two, the step in two, `detached`, `infer` and
+    /// What it opens, as the attributes write it in bits: the kind in two, the step in two, `detached`, `infer` and
     /// `calls_backward` in one each.
     pub u32,
 );
