@@ -112,7 +112,7 @@ fn wait_for_the_writer(slept: Duration) {
     if is_written() {
         return;
     }
-    match slept > Duration::from_millis(165) {
+    match slept > Duration::from_millis(155) {
         true => println!("busy"),
         false => println!("late"),
     }
