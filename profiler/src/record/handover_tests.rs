@@ -14,11 +14,12 @@ use crate::view::summary::Digest;
 
 static SITE: CallSite = CallSite(Name::Text("work"), "here.rs", 1, 0);
 
-/// Tries all orders with so many switches besides those that waiting makes.
+/// Tries all orders with so many switches besides those that waiting makes, or as many of them as three minutes allow.
 fn in_all_orders(switches: usize, work: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(switches);
     model.max_branches = 10_000;
+    model.max_duration = Some(std::time::Duration::from_secs(180));
     model.check(work);
 }
 
