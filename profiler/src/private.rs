@@ -106,9 +106,7 @@ pub fn measure_as(
         Ok(None) => Measured::call(site, key, details),
         Ok(Some(recorder)) => {
             let _own = crate::allocator::uncounted();
-            let mut asked = Key::default();
-            key(&mut asked);
-            Measured::inside(recorder, site, asked)
+            Measured::inside(recorder, site, Key::asked(key))
         }
     }
 }

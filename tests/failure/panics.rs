@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use candle_profiler::{measured, profile_span, profile_step, record_scalar, span};
-use tests::capturing::{capture, captures};
+use tests::capturing::{capture, captures, region};
 use tests::trace::Trace;
 
 struct Cleaner;
@@ -203,9 +203,17 @@ fn named(shy: Shy) -> u32 {
     8
 }
 
+#[measured(step = epoch.unwrap())]
+fn stepped(epoch: Option<u32>) -> u32 {
+    epoch.unwrap_or(9)
+}
+
 /// Without the profiler these expressions are never evaluated.
 #[test]
 fn a_panic_in_what_is_only_evaluated_for_the_profiler_ends_nobody() {
+    // Inside a capture it is a span, whose name and step are asked for all the same.
+    let (value, _) = region(|| stepped(None));
+    assert_eq!(value, 9);
     let (values, traces) = captures(|| (tagged(Some(3)), tagged(None), named(Shy)));
     assert_eq!(values, (7, 7, 8));
     let [named, whole, cut] = traces.as_slice() else {

@@ -42,18 +42,20 @@ pub(super) struct Wanted<'a> {
 /// Opens a capture; `None` where that cannot be, which has been said.
 pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Session>> {
     panics::watch();
-    if exit::has_begun() {
-        end_pick(&wanted.call.counter, wanted.picked, Ended::Withdrawn);
-        return None;
-    }
     let counter = &wanted.call.counter;
+    let withdraw = || {
+        end_pick(counter, wanted.picked, Ended::Withdrawn);
+        None
+    };
+    if exit::has_begun() {
+        return withdraw();
+    }
     let step = wanted.step.unwrap_or(i128::from(wanted.number));
     let (writer, Reserved { file, reservation }) = match reserve(state, wanted.call, step) {
         Ok(Some(ready)) => ready,
         Ok(None) => {
             state::writer_hangs();
-            end_pick(counter, wanted.picked, Ended::Withdrawn);
-            return None;
+            return withdraw();
         }
         Err(error) => {
             if !state.broken.swap(true, Ordering::Relaxed) {
@@ -62,19 +64,17 @@ pub(super) fn open(state: &'static State, wanted: Wanted<'_>) -> Option<Arc<Sess
                 );
             }
             state.reached(&counter.name, step);
-            end_pick(counter, wanted.picked, Ended::Withdrawn);
-            return None;
+            return withdraw();
         }
     };
     if exit::has_begun() {
         // It came while the file was made.
-        end_pick(counter, wanted.picked, Ended::Withdrawn);
         let discard = move || {
             reservation.discard();
             Ok(())
         };
         let _ = writer.ask(discard, drop);
-        return None;
+        return withdraw();
     }
     let meta = meta(state, &wanted);
     resident::own(record::prepare);

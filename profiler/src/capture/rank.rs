@@ -1,8 +1,6 @@
 //! Which process of a distributed run this is.
 
-use std::ffi::OsString;
-
-use super::settings::Complaint;
+use super::settings::{Complaint, Get};
 
 /// A process's place among those of one distributed run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,9 +55,6 @@ const LAUNCHERS: [Launcher; 4] = [
 const RANKS: &str = "a whole number from 0, below the number of processes";
 /// What a world size may be.
 const SIZES: &str = "a whole number from 1";
-
-/// Looks a variable up.
-type Get<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 impl Rank {
     /// The first launcher's rank that makes sense. In a world of one a rank says nothing.
@@ -126,6 +121,8 @@ fn number(variable: &'static str, text: &str, allowed: &'static str) -> Result<u
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
 
     fn told(environment: &[(&str, &str)]) -> Told {

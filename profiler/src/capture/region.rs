@@ -24,6 +24,13 @@ pub struct Key {
 }
 
 impl Key {
+    /// What the program's expressions come to.
+    pub(crate) fn asked(key: impl FnOnce(&mut Self)) -> Self {
+        let mut asked = Self::default();
+        asking("name or step", || key(&mut asked));
+        asked
+    }
+
     /// `name = "…{arg}…"`; a blank text leaves the default name.
     pub fn name(&mut self, text: String) {
         if text.trim().is_empty() {
@@ -54,6 +61,13 @@ pub struct Details {
 }
 
 impl Details {
+    /// What the program's expressions come to.
+    pub(crate) fn asked(details: impl FnOnce(&mut Self)) -> Self {
+        let mut asked = Self::default();
+        asking("details", || details(&mut asked));
+        asked
+    }
+
     /// `device = EXPR`
     pub fn device(&mut self, device: impl crate::DeviceName) {
         let (name, _handle) = device.describe();
@@ -196,8 +210,7 @@ impl Measured {
         if counter::in_call() {
             return Self::off();
         }
-        let mut asked = Key::default();
-        asking("name or step", || key(&mut asked));
+        let asked = Key::asked(key);
         let Some(counter) = counter::of(site, asked.name.as_deref()) else {
             return Self::off();
         };
@@ -330,8 +343,7 @@ pub(crate) fn async_call(
     if counter::in_call() {
         return AsyncSpan::none();
     }
-    let mut asked = Key::default();
-    asking("name or step", || key(&mut asked));
+    let asked = Key::asked(key);
     let Some(counter) = counter::of(site, asked.name.as_deref()) else {
         return AsyncSpan::none();
     };
@@ -353,8 +365,7 @@ pub(crate) fn async_inside(
     site: &'static CallSite,
     key: impl FnOnce(&mut Key),
 ) -> AsyncSpan {
-    let mut asked = Key::default();
-    asking("name or step", || key(&mut asked));
+    let asked = Key::asked(key);
     AsyncSpan::begin_measured(recorder, source(site, asked.name))
 }
 
@@ -459,8 +470,7 @@ fn select(
         return None;
     }
     let pending = Pending(picked.then_some(counter));
-    let mut told = Details::default();
-    asking("details", || details(&mut told));
+    let told = Details::asked(details);
     pending.settled();
     let wanted = open::Wanted {
         call,

@@ -29,14 +29,9 @@ pub fn asked(
     key: impl FnOnce(&mut Key),
     details: impl FnOnce(&mut Details),
 ) -> Option<(Key, Details)> {
-    capture::current_or_off().is_ok().then(|| {
-        own(|| {
-            let mut asked = (Key::default(), Details::default());
-            key(&mut asked.0);
-            details(&mut asked.1);
-            asked
-        })
-    })
+    capture::current_or_off()
+        .is_ok()
+        .then(|| own(|| (Key::asked(key), Details::asked(details))))
 }
 
 /// Enters a measured call that was asked when it was made.

@@ -9,7 +9,6 @@ use std::time::SystemTime;
 use super::name::{Stem, open_list_of, partial_of, without_partial};
 use super::{Exact, at, guard, lock, shown};
 use crate::record::count_progress;
-use crate::view::text::printable;
 
 /// So many files of one name are looked at before the search for a free one is given up.
 const MOST_NUMBERS: u32 = 100_000;
@@ -166,14 +165,15 @@ impl Claim {
         let wanted = self.stem.numbered(1);
         let partial = partial_of(&wanted);
         let in_the_way = match fs::symlink_metadata(&partial) {
-            Ok(_) => format!("{} was left there", said(&partial)),
+            Ok(_) => format!("{} was left there", shown(&partial).display()),
             Err(_) => format!(
                 "{} is there, and no trace of an earlier run that may be replaced",
-                said(&wanted)
+                shown(&wanted).display()
             ),
         };
         let own = self.stem.numbered(self.number);
-        Some(format!("{in_the_way}: the trace becomes {}", said(&own)))
+        let own = shown(&own).display();
+        Some(format!("{in_the_way}: the trace becomes {own}"))
     }
 
     /// The same file under a `.partial` of another stem; where that fails, the claim as it is.
@@ -288,10 +288,6 @@ fn beyond_the_standard_ones(file: File) -> io::Result<File> {
 #[cfg(not(unix))]
 fn beyond_the_standard_ones(file: File) -> io::Result<File> {
     Ok(file)
-}
-
-fn said(path: &Path) -> String {
-    printable(&shown(path).to_string_lossy(), 4096)
 }
 
 /// Whether a trace may have this path: nothing is there, or what may be replaced.
